@@ -22,6 +22,14 @@ bool is_up(const TaskStatus& task) {
   return task.state == TaskState::kReady || task.state == TaskState::kRunning;
 }
 
+void collect_evaluation(const std::string& job, const EvaluationStatus& evaluation, Page& page) {
+  page.set(metrics::kEvaluationLoss, {job}, evaluation.loss);
+  const std::optional<double> accuracy = value_of(evaluation.metrics, "accuracy");
+  if (accuracy) page.set(metrics::kEvaluationAccuracy, {job}, *accuracy);
+  for (const MetricValue& metric : evaluation.metrics)
+    page.set(metrics::kEvaluationMetric, {job, metric.name}, metric.value);
+}
+
 }  // namespace
 
 ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
@@ -98,9 +106,8 @@ void ChiefMetrics::collect_job(const JobStatus& status, double unix_now, Page& p
   page.set(metrics::kExamples, {job}, count(status.examples_heard));
   if (status.learning_rate) page.set(metrics::kLearningRate, {job}, *status.learning_rate);
   if (status.loss) page.set(metrics::kLoss, {job}, *status.loss);
-  if (status.evaluation) page.set(metrics::kEvaluationLoss, {job}, status.evaluation->loss);
-  if (status.evaluation && status.evaluation->accuracy)
-    page.set(metrics::kEvaluationAccuracy, {job}, *status.evaluation->accuracy);
+  for (const MetricValue& metric : status.metrics) page.set(metrics::kTrainMetric, {job, metric.name}, metric.value);
+  if (status.evaluation) collect_evaluation(job, *status.evaluation, page);
   page.set(metrics::kLastProgress, {job}, unix_time(unix_now, status.progress_age));
   for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(JobState::kStopped); ++i) {
     const auto state = static_cast<JobState>(i);

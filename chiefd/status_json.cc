@@ -88,10 +88,23 @@ std::string hexadecimal(std::uint64_t number) {
   return text;
 }
 
+json metrics_json(const std::vector<MetricValue>& metrics) {
+  json by_name = json::object();
+  for (const MetricValue& metric : metrics) by_name[metric.name] = number_or_null(metric.value);
+  return by_name;
+}
+
+json training_metrics_json(const JobStatus& status) {
+  json by_name = metrics_json(status.metrics);
+  by_name["loss"] = number_or_null(status.loss);
+  return by_name;
+}
+
 json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
   if (!evaluation) return nullptr;
-  return {{"accuracy", evaluation->accuracy ? number_or_null(*evaluation->accuracy) : json(nullptr)},
+  return {{"accuracy", number_or_null(value_of(evaluation->metrics, "accuracy"))},
           {"loss", number_or_null(evaluation->loss)},
+          {"metrics", metrics_json(evaluation->metrics)},
           {"examples", evaluation->examples},
           {"step", evaluation->step.value},
           {"parameters_hash", hexadecimal(evaluation->parameters_hash)}};
@@ -138,6 +151,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"examples_per_second", status.examples_per_second},
           {"examples", status.examples},
           {"loss", number_or_null(status.loss)},
+          {"metrics", training_metrics_json(status)},
           {"late", status.late},
           {"skipped", status.skipped},
           {"staleness", status.staleness},

@@ -27,6 +27,7 @@ inline constexpr std::size_t kMaxVisited = 2048;           // intervals of one p
 inline constexpr std::size_t kMaxIntervals = 1024 * 1024;  // of a lease, of a whole ledger
 inline constexpr std::size_t kMaxEpochs = 64 * 1024;       // open ones of a ledger
 inline constexpr std::size_t kMaxVariables = 64 * 1024;
+inline constexpr std::size_t kMaxColumns = 4096;  // of a batch
 inline constexpr std::size_t kMaxDimensions = 16;
 inline constexpr std::size_t kMaxBuckets = 1024 * 1024;
 inline constexpr std::size_t kMaxShards = 64 * 1024;

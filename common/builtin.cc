@@ -41,6 +41,10 @@ void add_convolution(ModelSpec& spec, std::size_t layer, std::uint64_t in, std::
   spec.variables.push_back(bias(layer, out));
 }
 
+ColumnSpec inputs(std::uint64_t elements) {
+  return ColumnSpec{.name = "inputs", .dtype = DType::kFloat32, .shape = {elements}};
+}
+
 Result<ModelSpec> mlp(const ModelSection& model) {
   if (model.layers.size() < 2)
     return fail(ErrorCode::kConfig,
@@ -58,7 +62,7 @@ Result<ModelSpec> mlp(const ModelSection& model) {
                                           " parameters; use smaller layers");
     add_dense(spec, i, in, out, model.initializer);
   }
-  spec.input_elements = model.layers.front();
+  spec.columns.push_back(inputs(model.layers.front()));
   return spec;
 }
 
@@ -70,7 +74,7 @@ Result<ModelSpec> cnn(const ModelSection& model) {
   add_convolution(spec, 1, 32, 64, model.initializer);
   add_dense(spec, 2, 4 * 4 * 64, 512, model.initializer);
   add_dense(spec, 3, 512, 10, model.initializer);
-  spec.input_elements = 28 * 28;
+  spec.columns.push_back(inputs(28 * 28));
   return spec;
 }
 
@@ -89,12 +93,19 @@ Result<ModelSpec> builtin_model(const ModelSection& model) {
     spec = cnn(model);
   else
     return fail(ErrorCode::kConfig, "model.builtin is \"" + model.builtin + "\"; expected mlp or cnn");
-  if (!spec || model.loss != Loss::kSoftmaxCrossEntropy) return spec;
-  spec->classes = output_elements(*spec);
-  if (spec->classes == 1)
+  if (!spec) return spec;
+  spec->programs.predicts = true;
+  const std::uint64_t outputs = output_elements(*spec);
+  if (model.loss != Loss::kSoftmaxCrossEntropy) {
+    spec->columns.push_back({.name = "targets", .dtype = DType::kFloat32, .shape = {outputs}});
+    return spec;
+  }
+  if (outputs == 1)
     return fail(ErrorCode::kConfig,
                 "model.layers ends with 1 output, but model.loss = \"softmax_cross_entropy\" needs at least 2 outputs; "
                 "use sigmoid_cross_entropy or mse");
+  spec->columns.push_back({.name = "labels", .dtype = DType::kInt64, .shape = {}, .limit = outputs});
+  spec->metrics.push_back({.name = "accuracy", .kind = MetricKind::kAccuracy});
   return spec;
 }
 

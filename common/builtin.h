@@ -22,8 +22,10 @@ namespace disttrain {
 // image shrinks from 28 to 24, 12, 8 and 4. The network is that of LeCun et al. 1998 with more channels. Classic
 // tutorials use padding and 1024 hidden units; that costs three times as much and recognises MNIST no better.
 //
-// model.initializer gives the initial weights. Biases start at 0. `classes` is the number of outputs with
-// softmax_cross_entropy, and 0 with the other losses.
+// model.initializer gives the initial weights. Biases start at 0.
+//
+// The models take two columns: "inputs", float32, and with softmax_cross_entropy "labels", whole numbers, otherwise
+// "targets", one float32 per output. With labels they have the metric "accuracy".
 //
 // Fails with kConfig if the builtin is unknown, an mlp can't have these layers, or the model is too large.
 Result<ModelSpec> builtin_model(const ModelSection& model);

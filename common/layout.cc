@@ -19,6 +19,18 @@ std::uint64_t element_count(const ModelSpec& model) {
   return elements;
 }
 
+std::uint64_t element_count(const ColumnSpec& column) {
+  std::uint64_t elements = 1;
+  for (std::uint64_t dimension : column.shape) elements *= dimension;
+  return elements;
+}
+
+std::uint64_t record_bytes(const ModelSpec& model) {
+  std::uint64_t bytes = 0;
+  for (const ColumnSpec& column : model.columns) bytes += element_count(column) * size_of(column.dtype);
+  return bytes;
+}
+
 namespace {
 
 Status refuse(const std::string& what) {

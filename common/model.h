@@ -1,5 +1,5 @@
-// Describes a model by its named variables and the shape of its input. All code except the engine needs to know no more
-// about the model.
+// ModelSpec describes a model to everything but the engine that computes it: its variables, the columns of data that it
+// takes, the metrics that it returns, and the programs that it has.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "common/config/job_config.h"
+#include "common/dtype.h"
+#include "common/model_metric.h"
 
 namespace disttrain {
 
@@ -30,15 +32,46 @@ struct VariableSpec {
 
 std::uint64_t element_count(const VariableSpec& variable);
 
+// One array of a batch: the values of one feature of all its records, or their labels. The batch's dimension comes
+// first and isn't in `shape`.
+struct ColumnSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<std::uint64_t> shape;  // of one record; {} = a single value
+  // The first dimension of `shape` is the largest length of a record; a record may be shorter.
+  bool ragged = false;
+  std::uint64_t limit = 0;  // integers are 0 .. limit - 1; 0: no limit
+
+  bool operator==(const ColumnSpec&) const = default;
+};
+
+// The product of the shape: the number of values of one record. 1 if the shape is {}.
+std::uint64_t element_count(const ColumnSpec& column);
+
+// What a model can compute. Every model has a step.
+struct Programs {
+  bool evaluates = true;
+  bool predicts = false;
+
+  bool operator==(const Programs&) const = default;
+};
+
 // The variables are in the order of a forward pass. A backward pass produces the gradients in reverse order.
 struct ModelSpec {
   std::vector<VariableSpec> variables;
-  std::uint64_t input_elements = 0;  // number of float32 values in a record
-  std::uint64_t classes = 0;         // labels are 0 .. classes - 1; 0: labels are values
+  std::vector<ColumnSpec> columns;
+  std::vector<MetricSpec> metrics;
+  Programs programs;
+  // The model brings its initial values (Engine::initial_values), and the workers send them to the ps tasks. Otherwise
+  // the ps tasks draw them by each variable's initializer.
+  bool brings_values = false;
 
   bool operator==(const ModelSpec&) const = default;
 };
 
 std::uint64_t element_count(const ModelSpec& model);
+
+// The number of bytes that one record takes in a batch.
+std::uint64_t record_bytes(const ModelSpec& model);
 
 }  // namespace disttrain

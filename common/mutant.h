@@ -24,6 +24,7 @@ enum class Mutant {
   kCutAtFirstMark,
   kCutBeforeCommitCounts,
   kHoldForgotten,
+  kValuesNotAwaited,
   kMeanOfMeans,
   kRestoredLedgerLost,
   kVetoPerShard,
@@ -48,6 +49,7 @@ enum class Mutant {
   kAcceptedBeforeDurable,
   // workerd
   kMixedVersions,
+  kFinalTooEarly,
   kArrivalAssumed,
   // checkpoints
   kFilesNotSynced,

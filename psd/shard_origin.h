@@ -26,6 +26,10 @@ class ShardOrigin {
   PacerReport report() const;
   // Returns true if fill() sets all values from a checkpoint. Then the store needn't draw initial values.
   bool fills() const { return checkpoint_.has_value(); }
+  // Returns true if the job's workers bring the first values, so fill() sets none.
+  bool awaits_values(const ShardJob& job) const {
+    return job.layout.model.brings_values && !checkpoint_ && job.init_path.empty();
+  }
   // The lock on the checkpoint that checkpoint.init_from names; null if it names none. Keep it as long as the shard
   // lives, because the next generation may need that checkpoint again.
   std::unique_ptr<checkpoint::InputFile> take_init_lock() { return std::move(init_lock_); }

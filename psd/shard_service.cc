@@ -25,19 +25,20 @@ ShardOptions options_of(const ShardJob& job, ShardId shard) {
   return options;
 }
 
-ShardOptions restored_options(const ShardJob& job, ShardId shard, const PacerReport& restored) {
+ShardOptions options_of(const ShardJob& job, ShardId shard, const ShardOrigin& origin) {
   ShardOptions options = options_of(job, shard);
-  options.restored = restored;
+  options.restored = origin.report();
+  options.awaits_values = origin.awaits_values(job);
   return options;
 }
 
-StoreOptions store_options(const ShardJob& job, bool is_empty) {
+StoreOptions store_options(const ShardJob& job, const ShardOrigin& origin) {
   StoreOptions options;
   options.train = job.config.train;
   options.seed = job.config.job.seed;
   options.places = std::max(job.places, static_cast<std::uint32_t>(job.roster.members.size()));
   options.has_copy = !job.checkpoint_folder.empty();
-  options.is_empty = is_empty;
+  options.is_empty = origin.fills() || origin.awaits_values(job);
   return options;
 }
 
@@ -61,8 +62,7 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
   if (setup.is_abandoned()) return abandoned();
   Result<ShardOrigin> origin = ShardOrigin::open(place.files, *job);
   if (!origin) return tl::unexpected(origin.error());
-  std::unique_ptr<ShardService> service(
-      new ShardService(place, job, shard, origin->report(), origin->fills(), is_cancelled));
+  std::unique_ptr<ShardService> service(new ShardService(place, job, shard, *origin, is_cancelled));
   if (setup.is_abandoned()) return abandoned();
   if (Status filled = origin->fill(place.files, *job, shard, service->shard_.store(), is_cancelled); !filled)
     return tl::unexpected(filled.error());
@@ -77,13 +77,13 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
   return service;
 }
 
-ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored,
-                           bool is_empty, const checkpoint::IsCancelled& is_cancelled)
+ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const ShardOrigin& origin,
+                           const checkpoint::IsCancelled& is_cancelled)
     : place_(place),
       job_(std::move(job)),
       id_(shard),
-      late_before_(restored.late),
-      shard_(job_->layout, restored_options(*job_, shard, restored), store_options(*job_, is_empty), is_cancelled),
+      late_before_(origin.report().late),
+      shard_(job_->layout, options_of(*job_, shard, origin), store_options(*job_, origin), is_cancelled),
       scratch_(std::make_unique<wire::ScratchBuffer>()),
       verdict_(place_.loop) {}
 

@@ -20,6 +20,7 @@
 #include "psd/peer_link.h"
 #include "psd/shard_figures.h"
 #include "psd/shard_job.h"
+#include "psd/shard_origin.h"
 #include "psd/shard_setup.h"
 #include "psd/store/shard.h"
 #include "psd/visited_log.h"
@@ -98,7 +99,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void order_cut(std::uint64_t attempt, Step at);
 
  private:
-  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const PacerReport& restored, bool is_empty,
+  ShardService(const ShardPlace& place, ShardJobPtr job, ShardId shard, const ShardOrigin& origin,
                const checkpoint::IsCancelled& is_cancelled);
   template <typename News>
   void tell(News news) {
@@ -157,6 +158,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const FailJob& action);
   // The store carries out these three actions.
   void act_on(const Apply&) {}
+  void act_on(const SetParameters&) {}
   void act_on(const SumAndApply&) {}
   void act_on(const MeasureNorm&) {}
 

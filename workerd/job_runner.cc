@@ -1,14 +1,15 @@
 #include "workerd/job_runner.h"
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
 #include "workerd/exchange/ps_exchange.h"
-#include "workerd/input/evaluation_batches.h"
-#include "workerd/input/fits.h"
 #include "workerd/parameters_hash.h"
 
 namespace disttrain::workerd {
@@ -18,7 +19,6 @@ namespace {
 constexpr Duration kTick = std::chrono::seconds(1);
 // The counts for metrics are published at most this often, because publishing them copies all histograms.
 constexpr Duration kShowEvery = std::chrono::milliseconds(100);
-constexpr std::uint64_t kEvaluationBatch = 1000;
 
 Rank rank_of(const Roster& roster, Member self) {
   for (std::uint32_t rank = 0; rank < roster.members.size(); ++rank)
@@ -27,8 +27,7 @@ Rank rank_of(const Roster& roster, Member self) {
 }
 
 std::uint32_t ahead_of(const OpenJob& job, const JobConfig& config) {
-  const std::uint64_t record_bytes = job.layout.model.input_elements * sizeof(float);
-  return batches_ahead(config.data, config.train.batch_size * record_bytes);
+  return batches_ahead(config.data, config.train.batch_size * record_bytes(job.layout.model));
 }
 
 JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld& world) {
@@ -54,17 +53,6 @@ input::EpochOrder order_of(const OpenJob& job, const JobConfig& config, Member s
   return input::EpochOrder(job.train_records, config.data.shuffle, config.data.shuffle_buffer, seed);
 }
 
-// Scales the gradients down if their norm is larger than `limit`. Does nothing if the norm isn't finite, because the
-// shards check for that.
-void clip(std::span<float> gradients, double limit) {
-  double sum = 0.0;
-  for (const float g : gradients) sum += static_cast<double>(g) * static_cast<double>(g);
-  const double norm = std::sqrt(sum);
-  if (!(norm > limit) || !std::isfinite(norm)) return;
-  const auto scale = static_cast<float>(limit / norm);
-  for (float& g : gradients) g *= scale;
-}
-
 }  // namespace
 
 JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
@@ -76,22 +64,16 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       before_(world_.figures),
       alive_(std::make_shared<bool>(true)),
       ticker_(world_.loop) {
+  step_metrics_.metrics = job_.layout.model.metrics;
   const std::uint64_t elements = element_count(job_.layout.model);
   for (std::uint32_t i = 0; i < core_.buffers(); ++i) {
     parameters_.push_back(std::make_unique<FlatMemory>(elements));
     gradients_.push_back(std::make_unique<FlatMemory>(elements));
   }
-  // The engine calls on_range_ during a computation. Without pipeline the runner then sends the buckets that are ready.
-  // With pipeline = 1 it instead lets the loop run, so that the exchange of the previous step goes on.
-  if (overlaps())
-    on_range_ = [&loop = world_.loop](std::uint64_t, std::uint64_t) { loop.poll(); };
-  else
-    on_range_ = [this](std::uint64_t, std::uint64_t end) { feed(RangesReady{end}); };
-  input_ = std::make_unique<input::Prefetcher>(
-      *prepared_.training, order_of(job_, prepared_.config, world_.self),
-      input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
-                             .prefetch = ahead_of(job_, prepared_.config),
-                             .target_width = input::target_width(prepared_.engine->describe())});
+  input_ = std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_.config, world_.self),
+                                               input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
+                                                                      .prefetch = ahead_of(job_, prepared_.config),
+                                                                      .columns = prepared_.engine->describe().columns});
   exchange_ = std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
                                            PsExchangeOptions{.cluster = world_.cluster.name,
                                                              .cluster_hash = world_.cluster.hash,
@@ -111,15 +93,22 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
 
 JobRunner::~JobRunner() {
   *alive_ = false;
+  prepared_.engine->abort();  // the engine uses the memory of this object
   show_figures();
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
+  world_.metrics_board.write(StepMetrics());
   input_.reset();  // destroyed first, because its callback uses the runner's other members
 }
 
 void JobRunner::feed(const Event& event) {
   feed_one(event);
-  while (broken_) feed_one(Broken{*std::exchange(broken_, std::nullopt)});
+  while (broken_ || has_values_) {
+    if (broken_)
+      feed_one(Broken{*std::exchange(broken_, std::nullopt)});
+    else if (std::exchange(has_values_, false))
+      feed_one(ValuesLoaded{});
+  }
   supply_batches();
   count_step();
   post_progress();
@@ -195,6 +184,9 @@ void JobRunner::show_figures() {
   figures.batches_ready = input.ready;
   world_.figures_board.write(figures);
   shown_ = now_;
+  if (step_metrics_.accumulators.empty()) return;
+  world_.metrics_board.write(step_metrics_);
+  std::fill(step_metrics_.accumulators.begin(), step_metrics_.accumulators.end(), 0.0);
 }
 
 void JobRunner::post_progress() {
@@ -227,43 +219,102 @@ Status JobRunner::use_buffers(std::uint32_t parameters, std::uint32_t gradients)
   return prepared_.engine->open(job_.layout, parameters_[parameters]->values(), gradients_[gradients]->values());
 }
 
-void JobRunner::compute() {
-  const Compute due = *std::exchange(compute_, std::nullopt);
-  post_progress();
-  if (Status ok = use_buffers(due.parameters, due.gradients); !ok) return feed(Broken{ok.error()});
-  const input::BatchBuffer& records = batch_->buffer;
-  const Batch batch{records.examples(), records.inputs(), records.labels(), records.targets()};
-  static const RangeReady kNobodyWaits;
-  const Result<StepResult> result =
-      prepared_.engine->compute(batch, StepSeed{prepared_.config.job.seed, due.step, due.rank.value},
-                                due.early || overlaps() ? on_range_ : kNobodyWaits);
-  if (!result) return feed(Broken{result.error()});
-  if (due.clip_norm > 0.0) clip(gradients_[due.gradients]->values(), due.clip_norm);
-  input_->recycle(std::move(batch_));
-  feed(Computed{result->loss});
+void JobRunner::start(const EngineInput& input) {
+  computing_ = true;
+  is_inside_start_ = true;
+  prepared_.engine->start(input, *this);
+  is_inside_start_ = false;
 }
 
-void JobRunner::evaluate() {
-  const RunEvaluation due = *std::exchange(evaluation_, std::nullopt);
+void JobRunner::compute() {
   post_progress();
-  const std::uint32_t gradients = buffers_ ? buffers_->second : 0;
-  if (Status ok = use_buffers(due.parameters, gradients); !ok) return feed(Broken{ok.error()});
-  if (Status ok = load_evaluation(prepared_); !ok) return feed(Broken{ok.error()});
-  EvaluationDone done;
-  done.parameters_hash = hash_of_parameters(job_.layout, parameters_[due.parameters]->values());
-  if (prepared_.evaluation) {
-    input::EvaluationBatches batches(*prepared_.evaluation, kEvaluationBatch,
-                                     input::target_width(prepared_.engine->describe()));
-    while (const input::BatchBuffer* records = batches.next()) {
-      if (world_.must_leave()) return;
-      const Result<EvaluationResult> part = prepared_.engine->evaluate(
-          Batch{records->examples(), records->inputs(), records->labels(), records->targets()});
-      if (!part) return feed(Broken{part.error()});
-      done.loss_sum += part->loss_sum;
-      done.correct += part->correct;
-      done.examples += part->examples;
-    }
+  if (Status ok = use_buffers(compute_->parameters, compute_->gradients); !ok) {
+    compute_.reset();
+    return feed(Broken{ok.error()});
   }
+  start(EngineInput{.program = Program::kStep,
+                    .batch = batch_->buffer.batch(),
+                    .seed = {prepared_.config.job.seed, compute_->step, compute_->rank.value}});
+}
+
+// If the engine computes on this thread, the loop runs here, so that the shards' answers are received meanwhile.
+void JobRunner::ready(std::uint64_t, std::uint64_t end) {
+  if (compute_ && compute_->early) feed(RangesReady{end});
+  if (is_inside_start_ && core_.awaits_answers()) world_.loop.poll();
+}
+
+void JobRunner::finished(const Result<EngineOutput>& output) {
+  computing_ = false;
+  const bool is_wanted = compute_.has_value() || evaluation_.has_value();
+  if (!output || !is_wanted) {
+    compute_.reset();
+    evaluation_.reset();
+    run_.reset();
+    if (is_wanted) feed(Broken{output.error()});
+    return;
+  }
+  if (compute_)
+    computed(*output);
+  else
+    run_->add(*output);
+}
+
+void JobRunner::computed(const EngineOutput& output) {
+  const Compute done = *std::exchange(compute_, std::nullopt);
+  if (done.clip_norm > 0.0) clip(gradients_[done.gradients]->values(), done.clip_norm);
+  input_->recycle(std::move(batch_));
+  if (!output.metrics.empty()) {
+    step_metrics_.accumulators.resize(output.metrics.size());
+    std::transform(output.metrics.begin(), output.metrics.end(), step_metrics_.accumulators.begin(),
+                   step_metrics_.accumulators.begin(), std::plus<>());
+  }
+  const double examples = static_cast<double>(output.examples);
+  feed(Computed{output.examples > 0 ? static_cast<float>(output.loss_sum / examples)
+                                    : std::numeric_limits<float>::quiet_NaN()});
+}
+
+// Scales the gradients down if their norm is larger than `limit`. Does nothing if the norm isn't finite, because the
+// shards check for that. The values of state variables aren't gradients: they don't count and aren't scaled.
+void JobRunner::clip(std::span<float> gradients, double limit) const {
+  const auto for_each_gradient = [this, gradients](const auto& body) {
+    for (std::size_t v = 0; v < job_.layout.model.variables.size(); ++v) {
+      const VariableSpec& variable = job_.layout.model.variables[v];
+      if (variable.kind == VariableKind::kTrainable)
+        for (float& g : gradients.subspan(job_.layout.variable_begins[v], element_count(variable))) body(g);
+    }
+  };
+  double sum = 0.0;
+  for_each_gradient([&sum](float g) { sum += static_cast<double>(g) * static_cast<double>(g); });
+  const double norm = std::sqrt(sum);
+  if (!(norm > limit) || !std::isfinite(norm)) return;
+  const auto scale = static_cast<float>(limit / norm);
+  for_each_gradient([scale](float& g) { g *= scale; });
+}
+
+// Begins the evaluation that is due, or goes on with its next batch. After each batch the step thread lets the loop run
+// and calls this again.
+void JobRunner::evaluate() {
+  if (!run_) {
+    post_progress();
+    const std::uint32_t gradients = buffers_ ? buffers_->second : 0;
+    Status ok = use_buffers(evaluation_->parameters, gradients);
+    if (ok) ok = load_evaluation(prepared_);
+    if (!ok) {
+      evaluation_.reset();
+      return feed(Broken{ok.error()});
+    }
+    run_.emplace(prepared_.evaluation.get(), prepared_.engine->describe(),
+                 hash_of_parameters(job_.layout, parameters_[evaluation_->parameters]->values()));
+  }
+  if (world_.must_leave()) {
+    evaluation_.reset();
+    return run_.reset();
+  }
+  if (const std::optional<Batch> batch = run_->next())
+    return start(EngineInput{.program = Program::kEvaluate, .batch = *batch, .seed = {}});
+  const EvaluationDone done = run_->done();
+  run_.reset();
+  evaluation_.reset();
   feed(done);
 }
 
@@ -297,6 +348,21 @@ void JobRunner::carry_out(const SendMark& action) {
   exchange_->mark(action);
 }
 
+void JobRunner::carry_out(const LoadValues& action) {
+  const std::span<float> into = gradients_[action.gradients]->values();
+  const Result<std::vector<float>> values = prepared_.engine->initial_values();
+  if (!values) {
+    broken_ = values.error();
+  } else if (values->size() != into.size()) {
+    broken_ = Error{ErrorCode::kSoftware, "the model has " + std::to_string(values->size()) +
+                                              " initial values, but the job's layout has " +
+                                              std::to_string(into.size()) + ": do all tasks have the same version?"};
+  } else {
+    std::copy(values->begin(), values->end(), into.begin());
+    has_values_ = true;
+  }
+}
+
 void JobRunner::carry_out(const Compute& action) {
   compute_ = action;
 }
@@ -321,6 +387,7 @@ void JobRunner::carry_out(const Accuse& action) {
                          action.lasts, action.withdrawn});
 }
 
+// A computation under way still uses batch_ or run_, so they stay until it has finished.
 void JobRunner::carry_out(const Fail& action) {
   compute_.reset();
   evaluation_.reset();

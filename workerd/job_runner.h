@@ -3,7 +3,8 @@
 // ARCHITECTURE.md.
 //
 // All calls come from the step thread. If the core returns Compute, the runner only remembers it. The step thread then
-// calls work(), which computes on the same thread. So a step needs no thread switch.
+// calls work(), which starts the engine. A short computation runs inside work(), so that it needs no thread switch. A
+// long one runs elsewhere, and the loop runs meanwhile (compute/engine.h).
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -17,7 +18,9 @@
 #include "common/timeouts.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
+#include "workerd/compute/engine.h"
 #include "workerd/core/worker_core.h"
+#include "workerd/evaluation_run.h"
 #include "workerd/exchange/exchange.h"
 #include "workerd/flat_memory.h"
 #include "workerd/input/prefetcher.h"
@@ -36,11 +39,12 @@ struct RunnerWorld {
   ProgressBoard& board;
   WorkerFigures& figures;  // counts of the job, also from its earlier runners; owned by the step thread
   FiguresBoard& figures_board;
+  MetricsBoard& metrics_board;
   std::function<bool()> must_leave;                // true if the job is being closed: an evaluation then ends early
   std::function<void(wire::ControlMessage)> tell;  // sends a message to the chief
 };
 
-class JobRunner final : public ExchangeHandler {
+class JobRunner final : public ExchangeHandler, private EngineSink {
  public:
   // job.layout must have passed validate() and must describe the engine's model. The constructor allocates all memory,
   // writes to all of it, and opens the exchange.
@@ -51,11 +55,9 @@ class JobRunner final : public ExchangeHandler {
   // LeaseGranted, MarkRequested, StopRequested, BecomesEvaluator, EvaluateRequested, ChiefAway and ChiefReturned.
   void feed(const Event& event);
 
-  // True if a computation or an evaluation is due; work() does it.
-  bool has_work() const { return compute_.has_value() || evaluation_.has_value(); }
+  // True if a computation is due; work() starts it. During work() the runner may let the loop run.
+  bool has_work() const { return !computing_ && (compute_.has_value() || evaluation_.has_value()); }
   void work();
-  // True if shards' answers are received during a computation (pipeline = 1).
-  bool overlaps() const { return core_.buffers() > 1; }
 
   JobId job() const { return job_.job; }
   Generation generation() const { return job_.generation; }
@@ -83,6 +85,7 @@ class JobRunner final : public ExchangeHandler {
   void carry_out(const SendPull& action);
   void carry_out(const SendPush& action);
   void carry_out(const SendMark& action);
+  void carry_out(const LoadValues& action);
   void carry_out(const Compute& action);
   void carry_out(const RunEvaluation& action);
   void carry_out(const ReportEvaluated& action);
@@ -92,8 +95,15 @@ class JobRunner final : public ExchangeHandler {
 
   void feed_one(const Event& event);
   void supply_batches();
+  // The engine calls these.
+  void ready(std::uint64_t begin, std::uint64_t end) override;
+  void finished(const Result<EngineOutput>& output) override;
+
   void compute();
+  void computed(const EngineOutput& output);
   void evaluate();
+  void start(const EngineInput& input);
+  void clip(std::span<float> gradients, double limit) const;
   Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
   void post_progress();
   // The counts for metrics: count_step() updates them after each step, and show_figures() publishes them.
@@ -107,7 +117,6 @@ class JobRunner final : public ExchangeHandler {
   const OpenJob job_;
   std::vector<std::unique_ptr<FlatMemory>> parameters_;
   std::vector<std::unique_ptr<FlatMemory>> gradients_;
-  RangeReady on_range_;
 
   // Owned by the step thread.
   WorkerCore core_;
@@ -116,9 +125,14 @@ class JobRunner final : public ExchangeHandler {
   Instant shown_{};                          // time at which world_.figures were last published
   Progress counted_;                         // the core's progress when world_.figures were last updated
   WorkerFigures before_;                     // the counts of the job's earlier runners
+  StepMetrics step_metrics_;                 // of the steps since show_figures() was last called
   bool is_step_skipped_ = false;             // a shard skipped the current step
-  std::optional<Compute> compute_;           // the computation that is due
-  std::optional<RunEvaluation> evaluation_;  // the evaluation that is due
+  std::optional<Compute> compute_;           // the step that is due or being computed
+  std::optional<RunEvaluation> evaluation_;  // the evaluation that is due or runs
+  std::optional<EvaluationRun> run_;         // the evaluation that runs
+  bool computing_ = false;                   // the engine is at work
+  bool has_values_ = false;                  // the core waits for ValuesLoaded
+  bool is_inside_start_ = false;             // the engine may be computing on this thread
   std::optional<Error> broken_;              // an action failed; feed() tells the core
   // The indices of the parameter buffer and of the gradient buffer that the engine has open.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;

@@ -1,5 +1,6 @@
 // workerd is the worker daemon: it computes gradients for the chief's jobs.
 #include <asio/io_context.hpp>
+#include <asio/post.hpp>
 #include <memory>
 #include <optional>
 
@@ -39,8 +40,10 @@ int main(int argc, char** argv) {
   // Limits the time for the destructors of the objects below, which join threads.
   std::optional<daemon::EndDeadline> deadline;
   const workerd::EngineFactory make_engine = [device = startup->cluster.workers[startup->task.index].device](
-                                                 const ModelSection& model, std::uint32_t threads) {
-    return workerd::make_engine(model, device, threads);
+                                                 const JobConfig& config, const workerd::EngineWorld& world) {
+    return workerd::make_engine(config.model, device, world.threads, [&loop = world.loop](std::function<void()> task) {
+      asio::post(loop, std::move(task));
+    });
   };
   workerd::Worker worker(loop, transport, log, *startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
     exit_code = daemon::report(log, refused);

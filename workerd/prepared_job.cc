@@ -11,7 +11,8 @@ Result<std::unique_ptr<input::Dataset>> load(input::Source source, const Prepare
   source.is_cancelled = prepared.is_cancelled;
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
   if (data)
-    if (Status ok = input::fits(**data, prepared.engine->describe(), source); !ok) data = tl::unexpected(ok.error());
+    if (Status ok = input::fits(**data, prepared.engine->describe(), prepared.config.model, source); !ok)
+      data = tl::unexpected(ok.error());
   if (!data) prepared.on_data_error(data.error().code);
   return data;
 }
@@ -19,7 +20,7 @@ Result<std::unique_ptr<input::Dataset>> load(input::Source source, const Prepare
 }  // namespace
 
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
-                                                 std::uint32_t threads, const input::IsCancelled& is_cancelled,
+                                                 const EngineWorld& world, const input::IsCancelled& is_cancelled,
                                                  const OnDataError& on_data_error) {
   auto prepared = std::make_unique<PreparedJob>();
   prepared->job = job;
@@ -27,7 +28,7 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
   prepared->on_data_error = on_data_error;
   if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
   prepared->config = config;
-  Result<std::unique_ptr<Engine>> engine = make_engine(prepared->config.model, threads);
+  Result<std::unique_ptr<Engine>> engine = make_engine(prepared->config, world);
   if (!engine) return tl::unexpected(engine.error());
   prepared->engine = std::move(*engine);
   Result<std::unique_ptr<input::Dataset>> training = load(input::training_source(prepared->config.data), *prepared);

@@ -2,6 +2,7 @@
 // or OpenJob for the job, and keeps it until the job is closed.
 #pragma once
 
+#include <asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,8 +16,14 @@
 
 namespace disttrain::workerd {
 
-// Makes an engine with this number of compute threads. workerd uses make_engine() (compute/factory.h).
-using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const ModelSection& model, std::uint32_t threads)>;
+// What an engine may use.
+struct EngineWorld {
+  asio::io_context& loop;     // of the thread that calls the engine; outlives the engine
+  std::uint32_t threads = 1;  // number of compute threads
+};
+
+// Makes the engine of a job. The caller is the thread of world.loop.
+using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const JobConfig& config, const EngineWorld& world)>;
 
 // A callback for the case that training or evaluation data can't be read or doesn't fit the model. It gets the reason.
 // The thread that loads the data calls it.
@@ -36,7 +43,7 @@ struct PreparedJob {
 // If is_cancelled() returns true, reading ends with an error; several threads call it. load_evaluation() uses
 // is_cancelled and on_data_error too.
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
-                                                 std::uint32_t threads, const input::IsCancelled& is_cancelled,
+                                                 const EngineWorld& world, const input::IsCancelled& is_cancelled,
                                                  const OnDataError& on_data_error);
 
 // Reads the evaluation set. Does nothing if it is loaded already or the job has none.

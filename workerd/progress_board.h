@@ -9,8 +9,10 @@
 #include <cstring>
 #include <mutex>
 #include <type_traits>
+#include <vector>
 
 #include "common/ids.h"
+#include "common/model_metric.h"
 #include "workerd/core/worker_core.h"
 #include "workerd/worker_figures.h"
 
@@ -79,7 +81,14 @@ class Board {
   Entry entry_;
 };
 
+// The model's metrics over the examples of the newest steps, for heartbeats.
+struct StepMetrics {
+  std::vector<MetricSpec> metrics;
+  std::vector<double> accumulators;  // empty: the engine computes none while it trains
+};
+
 using ProgressBoard = Newest<BoardEntry>;
 using FiguresBoard = Board<WorkerFigures>;
+using MetricsBoard = Board<StepMetrics>;
 
 }  // namespace disttrain::workerd

@@ -178,7 +178,7 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
   try {
     runner_ = std::make_unique<JobRunner>(
         RunnerWorld{loop_, transport_, options_.cluster, timeouts, self, board_, figures_, figures_board_,
-                    [this, job = message.job] { return must_leave(job); }, tell_},
+                    metrics_board_, [this, job = message.job] { return must_leave(job); }, tell_},
         *prepared_, message);
   } catch (const std::bad_alloc&) {
     refuse(ErrorCode::kUnavailable, "not enough memory for the parameters and gradients of the job");
@@ -203,7 +203,7 @@ Status StepThread::prepare(JobId job, const JobConfig& config) {
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
   begin_figures(job, config.job.name);
   Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(
-      job, config, options_.make_engine, threads, [this, job] { return must_leave(job); },
+      job, config, options_.make_engine, EngineWorld{loop_, threads}, [this, job] { return must_leave(job); },
       [this](ErrorCode code) { note_data_error(code); });
   if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);

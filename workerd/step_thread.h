@@ -58,6 +58,8 @@ class StepThread {
   void post(std::function<void()> command);
   // The counts of the current job. Between two jobs: of the last job.
   const FiguresBoard& figures() const { return figures_board_; }
+  // The metrics of the open job's newest steps.
+  const MetricsBoard& metrics() const { return metrics_board_; }
 
  private:
   void run();
@@ -81,6 +83,7 @@ class StepThread {
   const std::function<void(wire::ControlMessage)> tell_;
   ProgressBoard board_;
   FiguresBoard figures_board_;
+  MetricsBoard metrics_board_;
   std::atomic<std::uint64_t> hurry_ = 0;  // number of the job whose work must stop at once; kEveryJob: any job
   std::atomic<bool> stopping_ = false;    // the process is ending
   mutable std::atomic<std::uint64_t> turns_ = 0;

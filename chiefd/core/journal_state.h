@@ -126,7 +126,7 @@ struct OpenGrantsRecord {
 struct EvaluationStatus {
   Step step;
   double loss = 0.0;
-  std::optional<double> accuracy;
+  std::vector<MetricValue> metrics;  // of the model, in its order
   std::uint64_t examples = 0;
   bool final = false;
   std::uint64_t parameters_hash = 0;  // two evaluations of bit-for-bit equal parameters have the same hash
@@ -168,6 +168,7 @@ struct EndRecord {
   std::optional<EvaluationStatus> evaluation;
   std::optional<ErrorCode> code;
   std::optional<RootCause> root_cause;
+  std::vector<MetricValue> metrics{};  // as JobStatus::metrics
   bool operator==(const EndRecord&) const = default;
 };
 

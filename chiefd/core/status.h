@@ -102,7 +102,10 @@ struct JobStatus {
   double steps_per_second = 0.0;
   double examples_per_second = 0.0;
   std::uint64_t examples = 0;
-  std::optional<double> loss;           // none: the job hasn't made a step yet
+  std::optional<double> loss;  // none: the job hasn't made a step yet
+  // The training metrics: of each metric the mean over the job's workers, each with its newest steps. Empty if the
+  // workers report none.
+  std::vector<MetricValue> metrics;
   std::optional<double> learning_rate;  // the rate of the next update. None: the pacer hasn't reported it
   std::uint32_t epoch = 0;              // the number of complete epochs
   std::uint64_t late = 0;

@@ -30,6 +30,11 @@ void drop_after(std::vector<Point>& points, std::uint64_t step) {
   std::erase_if(points, [step](const Point& point) { return step_of(point) > step; });
 }
 
+void add_metrics(std::vector<Scalar>& scalars, const std::string& prefix, const std::vector<MetricValue>& metrics) {
+  for (const MetricValue& metric : metrics)
+    if (std::isfinite(metric.value)) scalars.push_back({prefix + metric.name, metric.value});
+}
+
 }  // namespace
 
 void Curves::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
@@ -91,6 +96,7 @@ void Curves::add_point(Instant now, std::int64_t wall_nanoseconds, const JobStat
 
   std::vector<Scalar> scalars;
   if (std::isfinite(point.loss)) scalars.push_back({"train/loss", point.loss});
+  add_metrics(scalars, "train/", status.metrics);
   if (std::isfinite(point.learning_rate)) scalars.push_back({"train/learning_rate", point.learning_rate});
   if (point.steps_per_second) scalars.push_back({"train/steps_per_second", *point.steps_per_second});
   if (point.examples_per_second) scalars.push_back({"train/examples_per_second", *point.examples_per_second});
@@ -103,7 +109,7 @@ void Curves::add_evaluation(std::int64_t wall_nanoseconds, const EvaluationStatu
   evaluations_.push_back(evaluation);
   std::vector<Scalar> scalars;
   if (std::isfinite(evaluation.loss)) scalars.push_back({"evaluation/loss", evaluation.loss});
-  if (evaluation.accuracy) scalars.push_back({"evaluation/accuracy", *evaluation.accuracy});
+  add_metrics(scalars, "evaluation/", evaluation.metrics);
   record(wall_nanoseconds, evaluation.step.value, scalars);
 }
 

@@ -203,18 +203,17 @@ static EventRecord read(schema::Event::Reader r) {
 static void write(const EvaluationStatus& evaluation, schema::Evaluation::Builder b) {
   b.setStep(evaluation.step.value);
   b.setLoss(evaluation.loss);
-  b.setHasAccuracy(evaluation.accuracy.has_value());
-  b.setAccuracy(evaluation.accuracy.value_or(0.0));
   b.setExamples(evaluation.examples);
   b.setFinal(evaluation.final);
   b.setParametersHash(evaluation.parameters_hash);
+  wire::write_list(b.initMetrics(wire::list_size(evaluation.metrics, kMaxMetrics, "metrics")), evaluation.metrics);
 }
 
 static EvaluationStatus read(schema::Evaluation::Reader r) {
   EvaluationStatus evaluation;
   evaluation.step = Step(r.getStep());
   evaluation.loss = r.getLoss();
-  if (r.getHasAccuracy()) evaluation.accuracy = r.getAccuracy();
+  evaluation.metrics = wire::read_evaluation_metrics(r);
   evaluation.examples = r.getExamples();
   evaluation.final = r.getFinal();
   evaluation.parameters_hash = r.getParametersHash();
@@ -248,6 +247,7 @@ static void write(const EndRecord& record, schema::End::Builder b) {
   b.setHasCode(record.code.has_value());
   if (record.code) b.setCode(write(*record.code));
   if (record.root_cause) write(*record.root_cause, b.initRootCause());
+  wire::write_list(b.initMetrics(wire::list_size(record.metrics, kMaxMetrics, "metrics")), record.metrics);
 }
 
 static EndRecord read(schema::End::Reader r) {
@@ -267,6 +267,7 @@ static EndRecord read(schema::End::Reader r) {
   if (r.hasEvaluation()) record.evaluation = read(r.getEvaluation());
   if (r.getHasCode()) record.code = read(r.getCode());
   if (r.hasRootCause()) record.root_cause = read(r.getRootCause());
+  record.metrics = wire::read_metrics(r.getMetrics());
   return record;
 }
 

@@ -119,11 +119,13 @@ struct Event {
 struct Evaluation {
   step @0 :UInt64;
   loss @1 :Float64;
+  # Retired: an evaluation had one metric, its accuracy, or none. A reader takes it for a metric named "accuracy".
   hasAccuracy @2 :Bool;
   accuracy @3 :Float64;
   examples @4 :UInt64;
   final @5 :Bool;
   parametersHash @6 :UInt64;
+  metrics @7 :List(Wire.Metric);
 }
 
 struct RootCause {
@@ -151,4 +153,5 @@ struct End {
   hasCode @15 :Bool;
   code @16 :Wire.ErrorCode;
   rootCause @17 :RootCause;  # may be absent
+  metrics @18 :List(Wire.Metric);  # of the training
 }

@@ -26,9 +26,7 @@ json page_state(const std::string& cluster, json job, const Curves& curves, cons
                      {"steps_per_second", number_or_null(point.steps_per_second)}});
   json evaluations = json::array();
   for (const EvaluationStatus& evaluation : is_its ? curves.evaluations() : std::vector<EvaluationStatus>())
-    evaluations.push_back({{"step", evaluation.step.value},
-                           {"loss", number_or_null(evaluation.loss)},
-                           {"accuracy", number_or_null(evaluation.accuracy)}});
+    evaluations.push_back({{"step", evaluation.step.value}, {"loss", number_or_null(evaluation.loss)}});
   const std::size_t shown = std::min(events.size(), kEventsShown);
   return {
       {"cluster", cluster},

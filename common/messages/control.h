@@ -26,6 +26,7 @@
 #include "common/ids.h"
 #include "common/interval.h"
 #include "common/layout.h"
+#include "common/model_metric.h"
 #include "common/result.h"
 #include "common/time.h"
 
@@ -216,7 +217,7 @@ struct Evaluated {
   Step step;  // the global step of the evaluated parameters (shard 0's version)
   bool final = false;
   double loss = 0.0;
-  std::optional<double> accuracy;  // none if the labels are values instead of classes
+  std::vector<MetricValue> metrics;  // of the model, in its order
   std::uint64_t examples = 0;
   Duration took{};
   // sync: all workers waited for this evaluation, so `seconds` in the job's status doesn't count its time
@@ -328,6 +329,9 @@ struct Heartbeat {
   // A counter of long work for this job and generation: bytes restored, data read, files written. Only its growth has a
   // meaning. While it grows, the chief extends the deadline of the work. If it stands still, the work times out.
   std::uint64_t work = 0;
+  // worker: the metrics over the examples of its newest steps. Empty before its first step, and if the engine computes
+  // no metrics while it trains.
+  std::vector<MetricValue> metrics;
 };
 
 struct HeartbeatAnswer {

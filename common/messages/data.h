@@ -40,6 +40,9 @@ struct Push {
   // late that its last push was the final one, it sends an empty push: no payload, 0 examples, `last` and `final`. In
   // ssp a worker also sends such an empty push before it waits for a lease. It becomes active again with Pull::begins.
   bool final = false;
+  // The payload isn't a gradient but the first values of the bucket (see Acknowledge::wants_values). The shard takes
+  // them as they are, and they count as no step. Of the other fields only `bucket` and `last` are valid.
+  bool initial = false;
 };
 
 // Worker -> shard: asks for parameters without a push. Used before the first step, when a worker joins, and for an
@@ -81,6 +84,10 @@ struct Acknowledge {
   // if the acknowledged frame is the last of a push: the outcome of that push
   PushOutcome outcome = PushOutcome::kNone;
   bool finished = false;
+  // The worker's pull waits, because the shard has no values yet and the model brings its own (ModelSpec::brings_values).
+  // The worker now sends the values of all buckets of the shard, as frames with Push::initial. Only the worker with the
+  // lowest rank is asked. When the shard has them, it answers all pulls that wait.
+  bool wants_values = false;
 };
 
 // Shard -> pacer, sync: the pushes that the shard has staged for a step cover the whole roster, or there are at least

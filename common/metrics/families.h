@@ -78,6 +78,11 @@ inline constexpr Family<1> kEvaluationLoss{
     "evaluation_loss", Kind::kGauge, {"job"}, "Loss of the newest evaluation; none before the first"};
 inline constexpr Family<1> kEvaluationAccuracy{
     "evaluation_accuracy", Kind::kGauge, {"job"}, "Accuracy of the newest evaluation; none without labels"};
+// A job has at most kMaxMetrics (common/model_metric.h) names of metrics.
+inline constexpr Family<2> kEvaluationMetric{
+    "evaluation_metric", Kind::kGauge, {"job", "name"}, "A metric of the model in the newest evaluation"};
+inline constexpr Family<2> kTrainMetric{
+    "train_metric", Kind::kGauge, {"job", "name"}, "A metric of the model in training, mean over the workers"};
 inline constexpr Family<1> kLastProgress{
     "last_progress_timestamp_seconds",
     Kind::kGauge,

@@ -173,6 +173,12 @@ struct Apply {
   UpdateAt at;
 };
 
+// Sets the bucket's parameters to the values in the buffer `landing`.
+struct SetParameters {
+  Landing landing;
+  BucketId bucket;
+};
+
 struct SumTerm {
   Landing landing;
   std::uint32_t examples = 0;  // its weight, > 0
@@ -280,9 +286,9 @@ struct FailJob {
   std::string reason;
 };
 
-using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SumAndApply, MeasureNorm, Reply, SendAcknowledge,
-                            SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut, CopyForCheckpoint, MarksGivenUp,
-                            Fenced, RosterTaken, ReportNow, StepCounted, FailJob>;
+using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SetParameters, SumAndApply, MeasureNorm, Reply,
+                            SendAcknowledge, SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut,
+                            CopyForCheckpoint, MarksGivenUp, Fenced, RosterTaken, ReportNow, StepCounted, FailJob>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::psd

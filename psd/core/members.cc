@@ -45,6 +45,7 @@ void MemberTable::open_channel(MemberState& member, ChannelId channel) {
 
 void MemberTable::close_channel(MemberState& member) {
   member.parked = {};
+  member.pull.reset();
   if (member.channel.value == 0) return;
   open_.erase(position(member.channel));
   member.channel = {};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/ids.h"
@@ -41,6 +42,7 @@ struct MemberState {
   bool push_wants = false;
 
   ParkedReply parked;
+  std::optional<Pull> pull;  // waits until the shard has its first values
   std::uint64_t marked = 0;  // the checkpoint attempt of the worker's last mark
 };
 

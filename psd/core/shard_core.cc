@@ -45,6 +45,10 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
     own_index_[bucket.value] = static_cast<std::uint32_t>(buckets_.size());
     buckets_.push_back(OwnBucket{bucket, layout.buckets[bucket.value].elements * sizeof(float)});
   }
+  if (options.awaits_values) {
+    lacks_.assign(buckets_.size(), true);
+    lacking_ = buckets_.size();
+  }
   MemberTable::Leavings none;
   DISTTRAIN_CHECK(members_.set_roster(options.roster, none));
 }
@@ -85,6 +89,8 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
   if (sequence.value > member.acknowledged.value + credits_)
     return refuse(" exceeds the worker's " + std::to_string(credits_) + " credits: only frames up to " +
                   std::to_string(member.acknowledged.value) + " are acknowledged");
+  if (push.initial) return payload_bytes != 0 ? Status() : refuse(" has no values");
+  if (lacking_ > 0) return refuse(" came before the shard has its first values");
   if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0)) return refuse(" has no gradients");
   if (attempt_ != 0 && member.marked == attempt_)
     return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(attempt_) +
@@ -111,7 +117,8 @@ Result<Landing> ShardCore::landing(ChannelId channel, Sequence sequence, const P
   if (Status checked = check(*member, sequence, push, payload_bytes); !checked)
     return tl::unexpected(std::move(checked).error());
   if (train_.mode != Mode::kSync) return Landing{Landing::Kind::kFrame, member->place, 0};
-  const bool staged = sequence > member->last && push.clock > version_ && !finished() && !is_void(push);
+  const bool staged =
+      !push.initial && sequence > member->last && push.clock > version_ && !finished() && !is_void(push);
   if (!staged) return Landing{Landing::Kind::kSpare, member->place, 0};
   return staging_.landing(member->place, push.clock);
 }
@@ -161,6 +168,7 @@ void ShardCore::on(Instant now, const PushArrived& event, Actions& actions) {
     is_known = event.sequence.value % 256 <= member->last.value % 256 && member->last.value != 0;
   if (is_known) return duplicate(*member, event.push, actions);
   member->last = event.sequence;
+  if (event.push.initial) return take_values(*member, event, actions);
   if (train_.mode == Mode::kSync) return push_sync(now, *member, event, actions);
   push_async(now, *member, event, actions);
 }
@@ -187,10 +195,17 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
 void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
-  Pull pull = event.pull;
+  if (lacking_ > 0 && !DISTTRAIN_MUTANT(kValuesNotAwaited)) {
+    member->pull = event.pull;
+    return ask_for_values(actions);
+  }
+  answer_pull(*member, event.pull, actions);
+}
+
+void ShardCore::answer_pull(MemberState& member, Pull pull, Actions& actions) {
   const bool begins = pull.begins && train_.mode == Mode::kSsp;
-  pull.clock = begins ? clocks_.enter(member->member, std::max(pull.clock, member->last_clock)) : Step();
-  answer_all(*member, PushOutcome::kNone, pull, actions);
+  pull.clock = begins ? clocks_.enter(member.member, std::max(pull.clock, member.last_clock)) : Step();
+  answer_all(member, PushOutcome::kNone, pull, actions);
   if (begins) answer_within_bound(actions);  // enter() may have raised the lowest clock, so others may go on
 }
 
@@ -220,7 +235,7 @@ void ShardCore::answer_all(MemberState& member, PushOutcome outcome, const Pull&
 void ShardCore::acknowledge(MemberState& member, PushOutcome outcome, Actions& actions) {
   if (member.channel.value == 0) return;
   member.acknowledged = member.last;
-  actions.push_back(SendAcknowledge{member.channel, Acknowledge{member.last, outcome, finished()}});
+  actions.push_back(SendAcknowledge{member.channel, Acknowledge{member.last, outcome, finished(), false}});
 }
 
 // Acknowledges the frames when half of the worker's credits are used up. The acknowledgement returns these credits. So
@@ -298,6 +313,7 @@ void ShardCore::on(Instant now, const Fence& event, Actions& actions) {
 // Called after a change of the roster, a fence, or the job's end, because the shard may no longer have to wait for a
 // member. If so, takes the cut, commits the step, or sends parked answers.
 void ShardCore::look_again(Instant now, Actions& actions) {
+  ask_for_values(actions);
   cut_if_all_marked(now, actions);
   if (train_.mode == Mode::kSync) return advance_sync(now, actions);
   std::vector<Member> gone;

@@ -34,6 +34,7 @@ struct ShardOptions {
   bool waits_for_lost = false;      // sync: each step needs the whole roster (job.on_worker_loss = "wait")
   std::uint64_t warmup_steps = 0;   // pacer: number of first steps whose time isn't measured
   std::uint64_t train_records = 0;  // pacer: number of records in an epoch
+  bool awaits_values = false;       // true: the workers bring the first values of the parameters
   bool tells_visits = false;        // pacer: true: return the action StepCounted for each step
   PacerReport restored;             // the report in the restored checkpoint; every shard begins at its global step
 };
@@ -89,6 +90,11 @@ class ShardCore {
   void on(Instant now, const CutArrived& event, Actions& actions);
   void on(Instant now, const MarkArrived& event, Actions& actions);
   void on(Instant now, const MarksAwaited& event, Actions& actions);
+
+  // The first values that workers bring: shard_values.cc.
+  void ask_for_values(Actions& actions);
+  void take_values(MemberState& member, const PushArrived& event, Actions& actions);
+  void answer_pull(MemberState& member, Pull pull, Actions& actions);
 
   Status check(const MemberState& member, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
   bool take_roster(const Roster& roster, Actions& actions);
@@ -165,6 +171,10 @@ class ShardCore {
   std::optional<Step> cut_at_;         // pacer, sync: the shard must cut when this step is committed
   bool holds_ = false;                 // true: nothing is applied after the cut of attempt_
   std::uint64_t held_ = 0;             // the attempt whose cut holds, so that nothing is applied now; 0 = none
+  std::vector<bool> lacks_;            // by index in buckets_: true: the bucket has no first value yet
+  std::size_t lacking_ = 0;            // number of buckets that have no first value yet
+  Member giver_;                       // the worker that was asked for the first values
+  ChannelId asked_;                    // the channel on which it was asked; 0 = none
   bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
   MemberTable members_;

@@ -29,6 +29,12 @@ void ShardCore::on(Instant now, const AttemptPrepared& event, Actions& actions) 
   end_hold(actions);
   let_marked_go(attempt_, actions);
   settle_attempt(attempt_);
+  // Without values there is nothing to save.
+  if (lacking_ > 0) {
+    settled_ = event.attempt;
+    actions.push_back(MarksGivenUp{event.attempt});
+    return;
+  }
   attempt_ = event.attempt;
   holds_ = event.holds;
   if (members_.active().empty()) cut_if_all_marked(now, actions);

@@ -33,6 +33,8 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
       outside.update_begins();
       store_.apply(*apply);
       outside.update_ended();
+    } else if (const auto* set = std::get_if<SetParameters>(&actions_[i])) {
+      store_.set(*set);
     } else if (const auto* sum = std::get_if<SumAndApply>(&actions_[i])) {
       outside.before_update(sum->bucket);
       outside.update_begins();

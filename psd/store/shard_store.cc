@@ -137,6 +137,12 @@ void ShardStore::apply(const Apply& action) {
   update(action.bucket, action.at, 1.0, false);
 }
 
+void ShardStore::set(const SetParameters& action) {
+  const OwnBucket& bucket = own(action.bucket);
+  std::ranges::copy(landing(action.landing, action.bucket),
+                    parameters().subspan(bucket.begin, bucket.elements).begin());
+}
+
 // Sets the weights of the gradients g_i. If all batches are equal, the mean is sum(g_i) / n; otherwise it is sum(n_i
 // g_i) / sum(n_i), where n_i is the number of examples of g_i.
 void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {

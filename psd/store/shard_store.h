@@ -62,6 +62,7 @@ class ShardStore {
   std::span<float> landing(const Landing& landing, BucketId bucket);
 
   void apply(const Apply& action);
+  void set(const SetParameters& action);
   void sum_and_apply(const SumAndApply& action);
   // Returns the squared norm of the plan's mean gradient. Keeps the sums, so that a SumAndApply of the same plan
   // doesn't read the gradients again.

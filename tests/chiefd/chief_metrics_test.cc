@@ -8,6 +8,7 @@
 namespace disttrain::chiefd {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -45,6 +46,26 @@ TEST_F(ChiefMetricsTest, NoLossBeforeTheFirstStepOfARestoredJob) {
   EXPECT_THAT(page(), HasSubstr("disttrain_checkpoint_bytes{job=\"a\"} 1000\n"));
   report_pacer(21, 0);
   EXPECT_THAT(page(), HasSubstr("disttrain_loss{"));
+}
+
+TEST_F(ChiefMetricsTest, MetricsOfTheModelHaveASeriesForEachName) {
+  const JobId job = train(job_config("a"));
+  pass(std::chrono::milliseconds(100));
+  EXPECT_THAT(page(), AllOf(Not(HasSubstr("disttrain_train_metric{")), Not(HasSubstr("disttrain_evaluation_metric{")),
+                            Not(HasSubstr("disttrain_evaluation_accuracy{"))));
+  heartbeats_[worker(0)].metrics = {{"accuracy", 0.5}, {"top_5", 0.75}};
+  pass(std::chrono::milliseconds(100));
+  Evaluated evaluated{job, generation(job), Step(0), false, 0.5, {{"auc", 0.875}}, 100};
+  say(worker(0), evaluated);
+  EXPECT_THAT(page(), AllOf(HasSubstr("disttrain_train_metric{job=\"a\",name=\"accuracy\"} 0.5\n"),
+                            HasSubstr("disttrain_train_metric{job=\"a\",name=\"top_5\"} 0.75\n"),
+                            HasSubstr("disttrain_evaluation_metric{job=\"a\",name=\"auc\"} 0.875\n"),
+                            Not(HasSubstr("disttrain_evaluation_accuracy{"))));
+  evaluated.metrics = {{"accuracy", 0.25}};
+  say(worker(0), evaluated);
+  EXPECT_THAT(page(), AllOf(HasSubstr("disttrain_evaluation_accuracy{job=\"a\"} 0.25\n"),
+                            HasSubstr("disttrain_evaluation_metric{job=\"a\",name=\"accuracy\"} 0.25\n"),
+                            Not(HasSubstr("name=\"auc\""))));
 }
 
 TEST_F(ChiefMetricsTest, JobsThatEndAreCountedFromZero) {

@@ -353,7 +353,7 @@ TEST_F(ChiefTest, DeadTaskIsTheRootCauseWithItsLastLogLines) {
   Caller& ps = call(task_hello(kPs0, 1));
   Caller& worker = call(task_hello(kWorker0, 2));
   until("the description is asked for", [&worker] { return worker.has<DescribeJob>(); });
-  const ModelSpec model{{VariableSpec{"w", {4, 2}, VariableKind::kTrainable, {}, 4, 2}}, 4, 2};
+  const ModelSpec model{{VariableSpec{"w", {4, 2}, VariableKind::kTrainable, {}, 4, 2}}, {}, {}, {}};
   worker.say(JobDescribed{JobId(1), model, 100, 0});
   until("shards are asked for", [&ps] { return ps.has<CreateShards>(); });
   const CreateShards create = *ps.last<CreateShards>();

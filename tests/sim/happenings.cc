@@ -54,6 +54,8 @@ const char* to_string(Happening happening) {
       "rule with slots",
       "clipping",
       "initial parameters from a file",
+      "shard asks for its first values",
+      "shard asks for its first values again",
       "loss not finite",
       "gradient not finite",
       "step skipped",

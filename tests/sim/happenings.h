@@ -66,6 +66,8 @@ enum class Happening : std::uint8_t {
   kSlots,
   kClipping,
   kInitFrom,
+  kValuesAsked,       // a shard asks a worker for its first values
+  kValuesAskedAgain,  // it asks another worker, or the same one on another channel
   kNonfiniteLoss,
   kNonfiniteGradient,
   kSkippedStep,

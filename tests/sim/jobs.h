@@ -37,8 +37,13 @@ struct Jobs {
 inline float init_value(std::uint32_t variable, std::uint64_t element) {
   return static_cast<float>((variable + 2 * element) % 5);
 }
-inline float first_value(const JobConfig& job, std::uint32_t variable, std::uint64_t element) {
-  return job.checkpoint.init_from.empty() ? 0.0F : init_value(variable, element);
+// The initial parameters that a worker brings.
+inline float brought_value(std::uint32_t variable, std::uint64_t element) {
+  return static_cast<float>((2 * variable + element) % 7);
+}
+inline float first_value(const JobConfig& job, const ModelSpec& model, std::uint32_t variable, std::uint64_t element) {
+  if (!job.checkpoint.init_from.empty()) return init_value(variable, element);
+  return model.brings_values ? brought_value(variable, element) : 0.0F;
 }
 
 // Returns true if the final parameters can be computed exactly: as the initial values minus the gradient of each

@@ -262,8 +262,8 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
       for (std::uint64_t e = 0; e < slice.elements; ++e) {
         const std::uint64_t at = layout.buckets[id].flat_begin + slice.bucket_begin + e;
         const std::uint64_t element = slice.variable_begin + e;
-        const float first =
-            begun != nullptr ? begun->at({slice.variable, element}).front() : first_value(job, slice.variable, element);
+        const float first = begun != nullptr ? begun->at({slice.variable, element}).front()
+                                             : first_value(job, jobs_.model, slice.variable, element);
         const float expected = first - static_cast<float>(sum) * coefficient(at);
         if (flat[at] != expected)
           return violated("I5, I11: element " + std::to_string(at) + " of the final parameters is " +

@@ -194,7 +194,9 @@ void Laws::begins_with(const RunId& run, const JobConfig& job, const Layout& lay
     std::vector<float> here = {held.values[at]};
     for (const std::vector<float>& slot : held.slots) here.push_back(slot[at]);
     std::vector<float> expected(here.size(), 0.0F);
-    expected[0] = first_value(job, variable, element);
+    // Values that workers bring come later.
+    if (!jobs_.model.brings_values || !job.checkpoint.init_from.empty())
+      expected[0] = first_value(job, jobs_.model, variable, element);
     if (saved != values_of_.end()) expected = saved->second.at({variable, element});
     if (here != expected)
       violated("I18: shard " + std::to_string(shard.value) + " of generation " + std::to_string(run.second.value) +

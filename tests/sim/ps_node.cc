@@ -127,19 +127,21 @@ void PsNode::make_shards() {
     options.credits = jobs_.cluster.transport.credits;
     options.train_records = order.train_records;
     options.restored = origin->report();
+    options.awaits_values = origin->awaits_values(*facts);
     options.waits_for_lost = job_->config.job.on_worker_loss == OnWorkerLoss::kWait;
     psd::StoreOptions memory;
     memory.train = options.train;
     memory.places = std::max<std::uint32_t>(order.places, static_cast<std::uint32_t>(order.roster.members.size()));
     memory.has_copy = !order.checkpoint_folder.empty();
+    memory.is_empty = options.awaits_values;
     auto shard = std::make_unique<ShardHere>();
     shard->ps = this;
     shard->id = ShardId(s);
     shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, nullptr);
     if (Status filled = origin->fill(jobs_.disk->files(), *facts, ShardId(s), shard->shard->store(), {}); !filled)
       return fail(filled.error().code, filled.error().message);
-    shard->twin =
-        std::make_unique<ShardTwin>(laws_, *facts, *shard->shard, ShardId(s), self(), order.roster, origin->report());
+    shard->twin = std::make_unique<ShardTwin>(laws_, *facts, *shard->shard, ShardId(s), self(), order.roster,
+                                              origin->report(), options.awaits_values);
     job_->shards.emplace(ShardId(s), std::move(shard));
   }
   if (job_->shards.empty()) {
@@ -471,6 +473,9 @@ void PsNode::carry_out(ShardHere& shard, const psd::Reply& action) {
 }
 
 void PsNode::carry_out(ShardHere& shard, const psd::SendAcknowledge& action) {
+  if (action.message.wants_values)
+    world_.count(std::exchange(shard.has_asked_for_values, true) ? Happening::kValuesAskedAgain
+                                                                 : Happening::kValuesAsked);
   const auto channel = shard.channels.find(action.channel);
   if (channel != shard.channels.end()) send(channel->second, action.message);
 }

@@ -40,6 +40,7 @@ class PsNode final : public TaskNode {
     Instant answered_at;  // the time of the last answer from the pacer's ps
     // If true, the shard has told the chief that the pacer's ps doesn't answer.
     bool has_complained = false;
+    bool has_asked_for_values = false;
 
     void act(const psd::Action& action) override {
       std::visit(

@@ -9,7 +9,7 @@
 namespace disttrain::sim {
 
 ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
-                     const Roster& roster, const PacerReport& restored)
+                     const Roster& roster, const PacerReport& restored, bool awaits_values)
     : laws_(laws),
       job_(job),
       shard_(shard),
@@ -23,6 +23,7 @@ ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, Sh
       complete_epochs_(restored.complete_epochs) {
   for (const EpochLedger& epoch : restored.ledger) visited_[epoch.epoch] = IntervalSet(epoch.visited);
   expected_ = values();
+  if (awaits_values) lacking_.insert(buckets_.begin(), buckets_.end());
   for (std::size_t i = 0; i < rule_.slots(); ++i) {
     const auto slot = shard_.store().slot(i);
     expected_slots_.emplace_back(slot.begin(), slot.end());
@@ -119,10 +120,14 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
   if (channel == channels_.end()) return;
   Worker& worker = workers_[channel->second];
   if (event.sequence != worker.last.next()) return;  // a duplicate or a refused frame: it changes nothing
-  before_ = Before{channel->second, worker, expected_, expected_slots_, visited_, complete_epochs_};
+  before_ = Before{channel->second, worker, expected_, expected_slots_, lacking_, visited_, complete_epochs_};
   if (!is_active(channel->second))
     problem_ = "I3: " + name() + " takes a frame of " + to_string(channel->second.task) +
                ", which is fenced or isn't in the roster";
+  if (event.push.initial) {
+    worker.last = event.sequence;
+    return take_values(channel->second, event.push, payload);
+  }
   take(worker, event, payload, records);
 }
 
@@ -140,6 +145,7 @@ void ShardTwin::after(bool is_open) {
     workers_[before_->member] = std::move(before_->worker);
     expected_ = std::move(before_->expected);
     expected_slots_ = std::move(before_->expected_slots);
+    lacking_ = std::move(before_->lacking);
     visited_ = std::move(before_->visited);
     complete_epochs_ = before_->complete_epochs;
   } else if (before_ && !problem_.empty()) {
@@ -198,6 +204,23 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
     taken.visited_last = records;
   }
   if (problem_.empty()) problem_ = visit(push);
+}
+
+// The shard takes the first values of the worker that it has asked, until it has all of them.
+void ShardTwin::take_values(const Member& from, const Push& push, std::span<const float> payload) {
+  if (lacking_.empty() || from != giver_) return;
+  std::ranges::copy(payload, expected_of(push.bucket).begin());
+  lacking_.erase(push.bucket);
+}
+
+std::span<float> ShardTwin::expected_of(BucketId bucket) {
+  std::size_t at = 0;
+  for (const BucketId own : buckets_) {
+    const std::size_t elements = job_.layout.buckets[own.value].elements;
+    if (own == bucket) return std::span(expected_).subspan(at, elements);
+    at += elements;
+  }
+  return {};
 }
 
 void ShardTwin::apply(BucketId bucket, std::span<const float> payload) {
@@ -393,6 +416,8 @@ void ShardTwin::says(const psd::Reply& action) {
   const Member& from = channels_.at(action.channel);
   const Parameters& message = action.message;
   acknowledged(from, message.acknowledged);
+  if (!lacking_.empty())
+    laws_.violated("I10: " + name() + " answers " + to_string(from.task) + " before it has all first values");
   const Step clock = workers_[from].clock;
   if (is_sync() && message.outcome == PushOutcome::kApplied && message.version < clock)
     laws_.violated("I5: " + name() + " says that step " + std::to_string(clock.value) +
@@ -407,7 +432,11 @@ void ShardTwin::says(const psd::Reply& action) {
 }
 
 void ShardTwin::says(const psd::SendAcknowledge& action) {
-  acknowledged(channels_.at(action.channel), action.message.acknowledged);
+  const Member& to = channels_.at(action.channel);
+  acknowledged(to, action.message.acknowledged);
+  if (!action.message.wants_values || giver_ == to) return;
+  giver_ = to;
+  lacking_.insert(buckets_.begin(), buckets_.end());
 }
 
 void ShardTwin::says(const psd::SendCommit& action) {

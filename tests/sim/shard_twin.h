@@ -26,7 +26,7 @@ class ShardTwin {
   // `shard` has its parameters, and hasn't handled any event yet. `laws`, `job` and `shard` must live longer than the
   // twin.
   ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
-            const Roster& roster, const PacerReport& restored);
+            const Roster& roster, const PacerReport& restored, bool awaits_values);
   ~ShardTwin() { laws_.ends(run_, id_, *this); }
   ShardTwin(const ShardTwin&) = delete;
 
@@ -77,6 +77,8 @@ class ShardTwin {
   void take_roster(const Roster& roster);
   bool is_active(const Member& worker) const;
   void take(Worker& worker, const psd::PushArrived& event, std::span<const float> payload, double records);
+  void take_values(const Member& from, const Push& push, std::span<const float> payload);
+  std::span<float> expected_of(BucketId bucket);
   void apply(BucketId bucket, std::span<const float> payload);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
@@ -110,6 +112,8 @@ class ShardTwin {
   std::set<Member> fenced_;
   std::vector<float> expected_;  // the parameters of all the shard's buckets, one after the other
   std::vector<std::vector<float>> expected_slots_;
+  Member giver_;                // the worker that the shard has asked for the first values
+  std::set<BucketId> lacking_;  // the buckets that have no first values yet
   Step version_;
   std::map<std::uint32_t, IntervalSet> visited_;  // pacer: for each incomplete epoch, the visited records
   std::uint32_t complete_epochs_ = 0;
@@ -120,6 +124,7 @@ class ShardTwin {
     Worker worker;
     std::vector<float> expected;
     std::vector<std::vector<float>> expected_slots;
+    std::set<BucketId> lacking;
     std::map<std::uint32_t, IntervalSet> visited;
     std::uint32_t complete_epochs = 0;
   };

@@ -149,7 +149,8 @@ class Simulation {
            (disk_.hung_until != Instant() && says("the chief's own disk has written no record")) ||
            (storage_.was_away() && (says("the disk is away") || says("doesn't exist on this host")) &&
             !laws_.has_trained()) ||
-           says("job.max_restarts is " + std::to_string(job.job.max_restarts));
+           says("job.max_restarts is " + std::to_string(job.job.max_restarts)) ||
+           says("job.max_restarts (" + std::to_string(job.job.max_restarts) + ")");
   }
 
   std::uint64_t draw(std::uint64_t least, std::uint64_t most) {
@@ -192,7 +193,8 @@ class Simulation {
       variable.initializer.kind = InitializerKind::kZeros;
       jobs_.model.variables.push_back(variable);
     }
-    jobs_.model.input_elements = 1;
+    jobs_.model.columns = {{.name = "inputs", .shape = {1}}};
+    jobs_.model.brings_values = draw(0, 2) == 0;
     const auto workers = static_cast<std::uint32_t>(jobs_.cluster.workers.size());
     for (const char* name : {"first", "second"}) {
       JobConfig config;

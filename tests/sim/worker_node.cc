@@ -135,6 +135,7 @@ void WorkerNode::open(const OpenJob& order) {
   facts.evaluates = order.evaluates;
   facts.clock = order.clock;
   core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), now());
+  blocks_ = core_->buffers() == 1 && world_.chance(500);
   const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
@@ -160,6 +161,7 @@ void WorkerNode::drop_job() {
   batches_.clear();
   ready_.clear();
   busy_ = false;
+  computing_.reset();
   closing_.reset();
   held_ = JobId();
   held_generation_ = Generation();
@@ -173,7 +175,7 @@ void WorkerNode::feed(const workerd::Event& event) {
 
 void WorkerNode::in_turn(std::function<void()> work) {
   if (!core_) return;
-  if ((busy_ && core_->buffers() == 1) || !deferred_.empty())
+  if ((busy_ && (blocks_ || closing_)) || !deferred_.empty())
     deferred_.push_back(std::move(work));
   else
     work();
@@ -289,10 +291,12 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     reached(shard);
     feed(workerd::ChannelOpened{shard, std::get<Welcome>(*answer).last_sequence});
   } else if (const auto* frame = std::get_if<ParametersFrame>(&payload)) {
-    // While the worker computes, it doesn't read frames, so they wait in the socket.
+    // While the worker computes on its loop's thread, it doesn't read frames, so they wait in the socket.
     in_turn([this, shard, connection, frame = *frame] {
       if (!core_ || shards_.count(connection) == 0) return;
       const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
+      if (computing_ && computing_->parameters == core_->landing() && bucket.flat_begin + bucket.elements > final_)
+        laws_.violated("I10: " + to_string(self().task) + " computes from parameters that change meanwhile");
       std::copy(frame.payload.begin(), frame.payload.end(),
                 parameters_[core_->landing()].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
       versions_[core_->landing()][frame.parameters.bucket] = frame.parameters.version;
@@ -348,34 +352,63 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
   send(link.connection, std::move(frame));
 }
 
+void WorkerNode::carry_out(const workerd::LoadValues& action) {
+  for (std::uint32_t v = 0; v < order_.layout.model.variables.size(); ++v)
+    for (std::uint64_t e = 0; e < element_count(order_.layout.model.variables[v]); ++e)
+      gradients_[action.gradients][order_.layout.variable_begins[v] + e] = brought_value(v, e);
+  after(world_.between(microseconds(10), milliseconds(20)), [this, run = runs_] {
+    if (run == runs_) feed(workerd::ValuesLoaded{});
+  });
+}
+
 void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
   world_.whisper("  " + to_string(self_.task) + " computes step " + std::to_string(action.step));
   laws_.computes(run_id(), config_, self(), action.step);
   if (config_.train.mode == Mode::kSync)
     laws_.computed_from(to_string(self().task), versions_[action.parameters], order_.layout.buckets.size());
-  after(world_.between(microseconds(100), slowest_step_), [this, action, run = runs_] {
+  computing_ = action;
+  final_ = 0;
+  const Duration whole = world_.between(microseconds(100), slowest_step_);
+  const Duration half = blocks_ ? whole : world_.between(microseconds(50), whole);
+  after(half, [this, action, rest = whole - half, run = runs_] {
     if (run != runs_) return;
-    float sum = 0.0F;
-    const workerd::BatchOrder batch = batches_.at(action.batch);
-    batches_.erase(action.batch);
-    for (const Interval& interval : batch.positions)
-      for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
-    std::vector<float>& gradient = gradients_[action.gradients];
-    for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = coefficient(e) * sum;
-    records_[action.gradients] = static_cast<double>(sum);
-    if (action.clip_norm > 0.0) clip(gradient, action.clip_norm);
-    const float loss = spoil(gradient) ? std::numeric_limits<float>::quiet_NaN() : sum;
-    if (action.early) feed_now(workerd::RangesReady{gradient.size() / 2});
-    busy_ = false;
-    if (core_) feed_now(workerd::Computed{loss});
-    if (closing_) return close_job(CloseJob(*closing_));
-    while (core_ && !deferred_.empty() && (!busy_ || core_->buffers() > 1)) {
-      const std::function<void()> work = std::move(deferred_.front());
-      deferred_.pop_front();
-      work();
+    const float loss = compute_gradients(action);
+    if (action.early) {
+      final_ = gradients_[action.gradients].size() / 2;
+      feed_now(workerd::RangesReady{final_});
     }
+    if (blocks_) return end_computation(loss);
+    after(rest, [this, loss, run] {
+      if (run == runs_) end_computation(loss);
+    });
   });
+}
+
+// Returns the loss.
+float WorkerNode::compute_gradients(const workerd::Compute& action) {
+  float sum = 0.0F;
+  const workerd::BatchOrder batch = batches_.at(action.batch);
+  batches_.erase(action.batch);
+  for (const Interval& interval : batch.positions)
+    for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
+  std::vector<float>& gradient = gradients_[action.gradients];
+  for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = coefficient(e) * sum;
+  records_[action.gradients] = static_cast<double>(sum);
+  if (action.clip_norm > 0.0) clip(gradient, action.clip_norm);
+  return spoil(gradient) ? std::numeric_limits<float>::quiet_NaN() : sum;
+}
+
+void WorkerNode::end_computation(float loss) {
+  busy_ = false;
+  computing_.reset();
+  if (core_) feed_now(workerd::Computed{loss});
+  if (closing_) return close_job(CloseJob(*closing_));
+  while (core_ && !deferred_.empty() && (!busy_ || !blocks_)) {
+    const std::function<void()> work = std::move(deferred_.front());
+    deferred_.pop_front();
+    work();
+  }
 }
 
 // In some steps, makes the loss or one element of the gradient NaN. Returns true if the loss must be NaN.
@@ -392,7 +425,7 @@ void WorkerNode::carry_out(const workerd::RunEvaluation& action) {
   if (core_->progress().phase == Phase::kEvaluate && order_.layout.shards > 0)
     laws_.final_parameters(run_id(), config_, order_.layout, parameters_[action.parameters]);
   after(world_.between(milliseconds(1), milliseconds(20)), [this, run = runs_] {
-    if (run == runs_) feed(workerd::EvaluationDone{1.0, 0, 10, 1});
+    if (run == runs_) feed(workerd::EvaluationDone{1.0, 10, {{"accuracy", 0.5}}, 1});
   });
 }
 

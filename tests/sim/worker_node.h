@@ -64,8 +64,8 @@ class WorkerNode final : public TaskNode {
   bool is_ours(JobId job, Generation generation) const {
     return core_ && order_.job == job && order_.generation == generation;
   }
-  // Hands the event to the core. If the worker is computing, the event waits until the computation has ended, unless
-  // the job overlaps steps.
+  // Hands the event to the core. If the worker computes on its loop's thread, the event waits until the computation has
+  // ended.
   void feed(const workerd::Event& event);
   void in_turn(std::function<void()> work);
   void feed_now(const workerd::Event& event);
@@ -86,7 +86,10 @@ class WorkerNode final : public TaskNode {
   void carry_out(const workerd::SendPull& action);
   void carry_out(const workerd::SendPush& action);
   void carry_out(const workerd::SendMark& action);
+  void carry_out(const workerd::LoadValues& action);
   void carry_out(const workerd::Compute& action);
+  float compute_gradients(const workerd::Compute& action);
+  void end_computation(float loss);
   bool spoil(std::vector<float>& gradient);
   void carry_out(const workerd::RunEvaluation& action);
   void carry_out(const workerd::ReportEvaluated& action);
@@ -107,7 +110,10 @@ class WorkerNode final : public TaskNode {
   std::uint64_t work_ = 0;  // see Heartbeat
   // Grows with each job. So a timer that was set for an earlier job notices the change, and does nothing.
   std::uint64_t runs_ = 0;
-  bool busy_ = false;  // computes or evaluates
+  bool busy_ = false;                          // computes or evaluates
+  bool blocks_ = false;                        // computes on its loop's thread, as workerd does with short computations
+  std::optional<workerd::Compute> computing_;  // the step that the engine computes
+  std::uint64_t final_ = 0;  // number of flat elements whose gradients the engine has announced in this step
   std::deque<std::function<void()>> deferred_;
   std::vector<Link> links_;
   std::map<ConnectionId, ShardId> shards_;

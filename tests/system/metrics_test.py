@@ -44,6 +44,8 @@ CHIEF_JOB = {
     "loss": {"job"},
     "evaluation_loss": {"job"},
     "evaluation_accuracy": {"job"},
+    "evaluation_metric": {"job", "name"},
+    "train_metric": {"job", "name"},
     "last_progress_timestamp_seconds": {"job"},
     "job_state": {"job", "state"},
     "goodput_seconds_total": {"job", "state"},

@@ -12,7 +12,7 @@
 #include "common/initialize.h"
 #include "common/update/schedule.h"
 #include "common/update/update_rule.h"
-#include "workerd/compute/factory.h"
+#include "workerd/compute/torch_model.h"
 #include "workerd/flat_memory.h"
 #include "workerd/input/batch_buffer.h"
 #include "workerd/input/dataset.h"
@@ -35,13 +35,13 @@ class OneProcess {
       : job_(job),
         workers_(workers),
         dataset_(value_or_exit(input::load_dataset(input::training_source(job.data)))),
-        engine_(value_or_exit(workerd::make_engine(job.model, "cpu", 1))),
-        layout_(value_or_exit(chiefd::place(engine_->describe(), Placement::kBalanced, 1))),
+        model_(value_or_exit(workerd::make_torch_model(job.model, 1))),
+        layout_(value_or_exit(chiefd::place(model_->describe(), Placement::kBalanced, 1))),
         elements_(element_count(layout_.model)),
         parameters_(elements_),
         gradients_(elements_),
         order_(dataset_->records(), job.data.shuffle, job.data.shuffle_buffer, job.job.seed),
-        batch_(job.train.batch_size, dataset_->input_elements(), 0),
+        batch_(job.train.batch_size, layout_.model.columns),
         rule_(job.train),
         slots_(rule_.slots(), std::vector<float>(elements_)),
         staged_(workers, std::vector<float>(elements_)) {
@@ -50,7 +50,7 @@ class OneProcess {
       initialize(variable, job.job.seed, 0,
                  parameters_.values().subspan(layout_.variable_begins[v], element_count(variable)));
     }
-    if (!engine_->open(layout_, parameters_.values(), gradients_.values())) std::exit(70);
+    if (!model_->open(layout_, parameters_.values(), gradients_.values())) std::exit(70);
   }
 
   void train() {
@@ -74,8 +74,7 @@ class OneProcess {
         records.push_back(order_.record_at(epoch, at));
       if (records.empty()) continue;
       batch_.fill(*dataset_, records);
-      const auto result = engine_->compute({batch_.examples(), batch_.inputs(), batch_.labels(), batch_.targets()},
-                                           {job_.job.seed, updates_ + 1, rank}, {});
+      const auto result = model_->step(batch_.batch(), {job_.job.seed, updates_ + 1, rank}, {});
       if (!result) std::exit(70);
       staged_[rank].assign(gradients_.values().begin(), gradients_.values().end());
       gradients.push_back({staged_[rank], static_cast<float>(records.size())});
@@ -99,7 +98,7 @@ class OneProcess {
   const JobConfig& job_;
   const std::uint32_t workers_;
   const std::unique_ptr<input::Dataset> dataset_;
-  const std::unique_ptr<workerd::Engine> engine_;
+  const std::unique_ptr<workerd::Computation> model_;
   const Layout layout_;
   const std::uint64_t elements_;
   const workerd::FlatMemory parameters_;

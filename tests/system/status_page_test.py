@@ -138,6 +138,9 @@ class StatusPageTest(SystemTest):
         self.assertEqual([row[:2] for row in page.rows["tasks"]],
                          [["chief/0", "ready"], ["ps/0", "running"], ["ps/1", "running"], ["worker/0", "running"],
                           ["worker/1", "running"]])
+        metrics = {name: (training, evaluation) for name, training, evaluation, *_ in page.rows["metrics"]}
+        self.assertEqual(list(metrics)[:2], ["loss", "accuracy"])
+        self.assertNotIn("–", (*metrics["loss"], metrics["accuracy"][1]))
         self.assertGreaterEqual(len(page.points("loss")), len(before["curve"]))
         self.assertGreaterEqual(len(page.marks("loss")), 2)
         self.assertGreaterEqual(len(page.points("speed")), len(before["curve"]) - 1)

@@ -41,19 +41,35 @@ class UncountedEngine final : public Engine {
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     return engine_->open(layout, parameters, gradients);
   }
-  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+  Result<std::vector<float>> initial_values() override { return engine_->initial_values(); }
+  void start(const EngineInput& input, EngineSink& sink) override {
+    CountedSink counted(sink);
     is_exempt = true;
-    auto result = engine_->compute(batch, seed, [&ready](std::uint64_t begin, std::uint64_t end) {
-      is_exempt = false;
-      if (ready) ready(begin, end);
-      is_exempt = true;
-    });
+    engine_->start(input, counted);
     is_exempt = false;
-    return result;
   }
-  Result<EvaluationResult> evaluate(const Batch& batch) override { return engine_->evaluate(batch); }
+  void abort() override {}
 
  private:
+  // What the engine calls is counted again.
+  class CountedSink final : public EngineSink {
+   public:
+    explicit CountedSink(EngineSink& sink) : sink_(sink) {}
+    void ready(std::uint64_t begin, std::uint64_t end) override {
+      is_exempt = false;
+      sink_.ready(begin, end);
+      is_exempt = true;
+    }
+    void finished(const Result<EngineOutput>& output) override {
+      is_exempt = false;
+      sink_.finished(output);
+      is_exempt = true;
+    }
+
+   private:
+    EngineSink& sink_;
+  };
+
   std::unique_ptr<Engine> engine_ = make_fake_engine(fake_model());
 };
 
@@ -94,7 +110,7 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   startup.task = TaskId{Role::kWorker, 0};
   startup.incarnation = Incarnation(42);
   startup.address = startup.listen_address = "127.0.0.1:0";
-  const EngineFactory make_engine = [](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
+  const EngineFactory make_engine = [](const JobConfig&, const EngineWorld&) -> Result<std::unique_ptr<Engine>> {
     return std::make_unique<UncountedEngine>();
   };
   Worker worker(loop, *tcp, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });

@@ -37,16 +37,18 @@ class GatedEngine final : public Engine {
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     return engine_->open(layout, parameters, gradients);
   }
-  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+  Result<std::vector<float>> initial_values() override { return engine_->initial_values(); }
+  void start(const EngineInput& input, EngineSink& sink) override {
+    if (input.program == Program::kEvaluate) return engine_->start(input, sink);
     std::unique_lock lock(gate_.mutex);
     gate_.inside = true;
     gate_.changed.notify_all();
     gate_.changed.wait(lock, [this] { return !gate_.closed; });
     gate_.inside = false;
     lock.unlock();
-    return engine_->compute(batch, seed, ready);
+    engine_->start(input, sink);
   }
-  Result<EvaluationResult> evaluate(const Batch& batch) override { return engine_->evaluate(batch); }
+  void abort() override { engine_->abort(); }
 
  private:
   Gate& gate_;
@@ -104,7 +106,7 @@ class WorkerProcessTest : public ::testing::Test {
     startup.address = startup.listen_address = "127.0.0.1:0";
     worker_ = std::make_unique<Worker>(
         loop_, *tcp_, log_, startup,
-        [this](const ModelSection&, std::uint32_t) -> Result<std::unique_ptr<Engine>> {
+        [this](const JobConfig&, const EngineWorld&) -> Result<std::unique_ptr<Engine>> {
           if (no_engine_) return tl::unexpected(*no_engine_);
           return std::make_unique<GatedEngine>(gate_);
         },
@@ -281,7 +283,7 @@ TEST_F(WorkerProcessTest, TrainsAWholeJobAndEvaluates) {
   EXPECT_TRUE(evaluated.final);
   EXPECT_EQ(evaluated.examples, 20U);
   EXPECT_EQ(evaluated.step, Step(13));
-  EXPECT_TRUE(evaluated.accuracy.has_value());
+  EXPECT_TRUE(value_of(evaluated.metrics, "accuracy").has_value());
   chief_->worker().tell(CloseJob{JobId(5), Generation(1), "finished"});
   chief_->wait_for<JobClosed>();
   run_until(loop_, [this] { return shards_.peers[0]->closed && shards_.peers[1]->closed; });

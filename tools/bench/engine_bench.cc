@@ -16,7 +16,8 @@
 #include <string_view>
 
 #include "tools/bench/autograd_twin.h"
-#include "workerd/compute/factory.h"
+#include "workerd/compute/torch_model.h"
+#include "workerd/input/batch_buffer.h"
 #include "workerd/input/dataset.h"
 
 namespace disttrain::bench {
@@ -70,7 +71,7 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
   model.builtin = "mlp";
   model.layers = layers;
   model.activation = Activation::kSigmoid;
-  const std::unique_ptr<workerd::Engine> engine = workerd::make_engine(model, "cpu", 1).value();
+  const std::unique_ptr<workerd::Computation> engine = workerd::make_torch_model(model, 1).value();
   const Layout layout = layout_of(engine->describe());
   const std::span<float> parameters = huge_array(element_count(layout.model));
   const std::span<float> gradients = huge_array(parameters.size());
@@ -80,8 +81,7 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
   std::copy(parameters.begin(), parameters.end(), twin_parameters.begin());
   const auto twin = autograd_twin(layers, twin_parameters);
 
-  std::vector<float> inputs(batch_size * digits.input_elements());
-  std::vector<std::int64_t> labels(batch_size);
+  input::BatchBuffer records(batch_size, layout.model.columns);
   std::vector<std::uint64_t> indices(batch_size);
   std::vector<double> ours;
   std::vector<double> theirs;
@@ -90,13 +90,14 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
   long their_faults = 0;
   for (std::size_t step = 0; step < steps + 3; ++step) {
     for (std::uint64_t& index : indices) index = static_cast<std::uint64_t>(std::rand()) % digits.records();
-    digits.gather(indices, inputs, labels, {});
+    records.fill(digits, indices);
+    const Batch batch = records.batch();
     const bool warm = step >= 3;
     long faults = page_faults();
     double begin = thread_microseconds();
     double first = 0.0;
     const auto ready = [&first](std::uint64_t, std::uint64_t) { first = first > 0.0 ? first : thread_microseconds(); };
-    const auto result = engine->compute({batch_size, inputs, labels, {}}, {}, ready);
+    const auto result = engine->step(batch, {}, ready);
     if (!result) std::abort();
     if (warm) {
       ours.push_back(thread_microseconds() - begin);
@@ -105,7 +106,7 @@ void measure(const input::Dataset& digits, const std::vector<std::uint32_t>& lay
     }
     faults = page_faults();
     begin = thread_microseconds();
-    twin(inputs, labels);
+    twin(batch.columns[0].as<float>(), batch.columns[1].as<std::int64_t>());
     if (!warm) continue;
     theirs.push_back(thread_microseconds() - begin);
     their_faults += page_faults() - faults;

@@ -212,7 +212,7 @@ std::uint64_t ps_memory(const Plan& plan, TaskId ps) {
 // batches that it reads ahead. The worker needs more memory for its engine and the data set.
 std::uint64_t worker_memory(const Plan& plan) {
   const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
-  const std::uint64_t batch = plan.job.train.batch_size * plan.layout.model.input_elements * sizeof(float);
+  const std::uint64_t batch = plan.job.train.batch_size * record_bytes(plan.layout.model);
   return buffers * plan.parameter_bytes + batches_ahead(plan.job.data, batch) * batch;
 }
 

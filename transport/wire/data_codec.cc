@@ -79,6 +79,7 @@ Bytes encode(const Push& m, ScratchBuffer& scratch) {
     b.setLast(m.last);
     b.setSkipped(m.skipped);
     b.setFinal(m.final);
+    b.setInitial(m.initial);
     b.setRoster(m.roster.value);
     if (!m.visited.empty()) write_list(b.initVisited(checked_size(m.visited, kMaxVisited)), m.visited);
   });
@@ -97,6 +98,7 @@ Status decode_push(Bytes control, Push& into) {
     m.lease = LeaseId(r.getLease());
     m.epoch = r.getEpoch();
     m.final = r.getFinal();
+    m.initial = r.getInitial();
     m.roster = RosterVersion(r.getRoster());
     m.visited.clear();
     for (auto interval : bounded(r.getVisited(), kMaxVisited, "visited positions"))
@@ -163,12 +165,13 @@ Bytes encode(const Acknowledge& m, ScratchBuffer& scratch) {
     b.setAcknowledged(m.acknowledged.value);
     b.setOutcome(write_enum<schema::PushOutcome>(m.outcome));
     b.setFinished(m.finished);
+    b.setWantsValues(m.wants_values);
   });
 }
 
 Result<Acknowledge> decode_acknowledge(Bytes control) {
   return parse<schema::Acknowledge>("Acknowledge", control, [](schema::Acknowledge::Reader r) {
-    return Acknowledge{Sequence(r.getAcknowledged()), read_outcome(r.getOutcome()), r.getFinished()};
+    return Acknowledge{Sequence(r.getAcknowledged()), read_outcome(r.getOutcome()), r.getFinished(), r.getWantsValues()};
   });
 }
 

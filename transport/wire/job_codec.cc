@@ -266,12 +266,11 @@ void write(const Evaluated& m, schema::Evaluated::Builder b) {
   b.setStep(m.step.value);
   b.setFinal(m.final);
   b.setLoss(m.loss);
-  b.setHasAccuracy(m.accuracy.has_value());
-  b.setAccuracy(m.accuracy.value_or(0.0));
   b.setExamples(m.examples);
   b.setTook(m.took.count());
   b.setStalledTraining(m.stalled_training);
   b.setParametersHash(m.parameters_hash);
+  write_list(b.initMetrics(list_size(m.metrics, kMaxMetrics, "metrics")), m.metrics);
 }
 
 Evaluated read(schema::Evaluated::Reader r) {
@@ -279,7 +278,7 @@ Evaluated read(schema::Evaluated::Reader r) {
   m.step = Step(r.getStep());
   m.final = r.getFinal();
   m.loss = r.getLoss();
-  if (r.getHasAccuracy()) m.accuracy = r.getAccuracy();
+  m.metrics = read_evaluation_metrics(r);
   m.examples = r.getExamples();
   m.took = read_duration(r.getTook(), "the time it took");
   m.stalled_training = r.getStalledTraining();

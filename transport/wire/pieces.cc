@@ -175,7 +175,18 @@ Interval read(schema::Interval::Reader r) {
   return interval;
 }
 
-// This overload is static instead of in an unnamed namespace, because the namespace would hide the other overloads.
+// The product of a shape's dimensions, at most kMaxElements. `what` names the tensor in errors.
+static std::uint64_t checked_product(const std::vector<std::uint64_t>& shape, const std::string& what) {
+  std::uint64_t product = 1;
+  for (std::uint64_t dimension : shape) {
+    if (dimension == 0 || dimension > kMaxElements / product) malformed(what + " has an empty or an immense shape");
+    product *= dimension;
+  }
+  return product;
+}
+
+// The overloads that follow are static instead of in an unnamed namespace, because the namespace would hide the other
+// overloads.
 static void write(const VariableSpec& variable, schema::Variable::Builder b) {
   b.setName(write_name(variable.name, "name of a variable"));
   write_numbers(b.initShape(list_size(variable.shape, kMaxDimensions, "dimensions")), variable.shape);
@@ -196,16 +207,46 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
   variable.initializer.scale = r.getScale();
   variable.fan_in = r.getFanIn();
   variable.fan_out = r.getFanOut();
-  std::uint64_t product = 1;
-  for (std::uint64_t dimension : variable.shape) {
-    if (dimension == 0 || dimension > kMaxElements / product)
-      malformed("variable " + variable.name + " has an empty or an immense shape");
-    product *= dimension;
-  }
+  const std::uint64_t product = checked_product(variable.shape, "variable " + variable.name);
   if (product > kMaxElements - elements)
     malformed("the model has more than " + std::to_string(kMaxElements) + " elements");
   elements += product;
   return variable;
+}
+
+static void write(const ColumnSpec& column, schema::Column::Builder b) {
+  b.setName(write_name(column.name, "name of a column"));
+  b.setDtype(write_enum<schema::DType>(column.dtype));
+  write_numbers(b.initShape(list_size(column.shape, kMaxDimensions, "dimensions")), column.shape);
+  b.setRagged(column.ragged);
+  b.setLimit(column.limit);
+}
+
+// Reads a column, and adds the number of its values for one record to `values`.
+static ColumnSpec read_column(schema::Column::Reader r, std::uint64_t& values) {
+  ColumnSpec column;
+  column.name = read_name(r.getName(), "name of a column");
+  column.dtype = read_enum(r.getDtype(), DType::kBytes, "type of a column");
+  column.shape = read_numbers(r.getShape(), kMaxDimensions, "dimensions");
+  column.ragged = r.getRagged();
+  column.limit = r.getLimit();
+  if (column.ragged && column.shape.empty())
+    malformed("column " + column.name + " is ragged and has no dimension for the length of a record");
+  const std::uint64_t product = checked_product(column.shape, "column " + column.name);
+  if (product > kMaxElements - values) malformed("a record has more than " + std::to_string(kMaxElements) + " values");
+  values += product;
+  return column;
+}
+
+static void write(const MetricSpec& metric, schema::ModelMetric::Builder b) {
+  b.setName(write_name(metric.name, "name of a metric"));
+  b.setKind(write_enum<schema::MetricKind>(metric.kind));
+  b.setK(metric.k);
+}
+
+static MetricSpec read(schema::ModelMetric::Reader r) {
+  return MetricSpec{read_name(r.getName(), "name of a metric"),
+                    read_enum(r.getKind(), MetricKind::kMae, "kind of metric"), r.getK()};
 }
 
 static void write(const Bucket& bucket, schema::Bucket::Builder b) {
@@ -222,8 +263,13 @@ static Bucket read(schema::Bucket::Reader r) {
 void write(const ModelSpec& model, schema::Model::Builder b) {
   auto variables = b.initVariables(list_size(model.variables, kMaxVariables, "variables"));
   for (unsigned i = 0; i < variables.size(); ++i) write(model.variables[i], variables[i]);
-  b.setInputElements(model.input_elements);
-  b.setClasses(model.classes);
+  auto columns = b.initColumns(list_size(model.columns, kMaxColumns, "columns"));
+  for (unsigned i = 0; i < columns.size(); ++i) write(model.columns[i], columns[i]);
+  auto metrics = b.initMetrics(list_size(model.metrics, kMaxMetrics, "metrics"));
+  for (unsigned i = 0; i < metrics.size(); ++i) write(model.metrics[i], metrics[i]);
+  b.setEvaluates(model.programs.evaluates);
+  b.setPredicts(model.programs.predicts);
+  b.setBringsValues(model.brings_values);
 }
 
 ModelSpec read(schema::Model::Reader r) {
@@ -232,9 +278,28 @@ ModelSpec read(schema::Model::Reader r) {
   model.variables.reserve(variables.size());
   std::uint64_t elements = 0;
   for (auto variable : variables) model.variables.push_back(read_variable(variable, elements));
-  model.input_elements = read_number(r.getInputElements(), kMaxElements, "the number of inputs");
-  model.classes = read_number(r.getClasses(), kMaxElements, "the number of classes");
+  const auto columns = bounded(r.getColumns(), kMaxColumns, "columns");
+  model.columns.reserve(columns.size());
+  std::uint64_t values = 0;
+  for (auto column : columns) model.columns.push_back(read_column(column, values));
+  for (auto metric : bounded(r.getMetrics(), kMaxMetrics, "metrics")) model.metrics.push_back(read(metric));
+  if (const Status valid = check_metrics(model.metrics); !valid) malformed(valid.error().message);
+  model.programs = {r.getEvaluates(), r.getPredicts()};
+  model.brings_values = r.getBringsValues();
   return model;
+}
+
+void write(const MetricValue& metric, schema::Metric::Builder b) {
+  b.setName(write_name(metric.name, "name of a metric"));
+  b.setValue(metric.value);
+}
+
+std::vector<MetricValue> read_metrics(capnp::List<schema::Metric>::Reader list) {
+  std::vector<MetricValue> metrics;
+  for (auto metric : bounded(list, kMaxMetrics, "metrics"))
+    metrics.push_back({read_name(metric.getName(), "name of a metric"), metric.getValue()});
+  if (const Status valid = check_metrics(metrics); !valid) malformed(valid.error().message);
+  return metrics;
 }
 
 void write(const Layout& layout, schema::Layout::Builder b) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/config/job_config.h"
+#include "common/model_metric.h"
 #include "common/printable.h"
 #include "transport/wire/message_io.h"
 #include "transport/wire/protocol.capnp.h"
@@ -115,9 +116,18 @@ Owner read(schema::Owner::Reader r);
 void write(const Interval& interval, schema::Interval::Builder b);
 Interval read(schema::Interval::Reader r);
 
-// read() checks that each variable has at least one element, and that the model has at most kMaxElements.
+// read() checks that each variable and each column has at least one element, that the model and a record have at most
+// kMaxElements each, and the metrics (check_metrics in common/model_metric.h).
 void write(const ModelSpec& model, schema::Model::Builder b);
 ModelSpec read(schema::Model::Reader r);
+
+void write(const MetricValue& metric, schema::Metric::Builder b);
+// Checks the metrics (check_metrics).
+std::vector<MetricValue> read_metrics(capnp::List<schema::Metric>::Reader list);
+// Reads the metrics of an evaluation from a message, or from a record of the journal. If an older writer left them out
+// and set the retired field `accuracy`, returns this accuracy as a metric.
+template <typename Reader>
+std::vector<MetricValue> read_evaluation_metrics(Reader reader);
 
 // The result of read() passes validate().
 void write(const Layout& layout, schema::Layout::Builder b);
@@ -173,6 +183,12 @@ std::vector<std::uint64_t> read_numbers(ListReader list, std::size_t max, const 
   numbers.reserve(list.size());
   for (std::uint64_t number : list) numbers.push_back(number);
   return numbers;
+}
+
+template <typename Reader>
+std::vector<MetricValue> read_evaluation_metrics(Reader reader) {
+  if (reader.getMetrics().size() == 0 && reader.getHasAccuracy()) return {{"accuracy", reader.getAccuracy()}};
+  return read_metrics(reader.getMetrics());
 }
 
 }  // namespace disttrain::wire

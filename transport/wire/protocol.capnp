@@ -55,10 +55,45 @@ struct Variable {
   fanOut @6 :UInt64;
 }
 
+# The types of the values of a column, as in common/dtype.h.
+enum DType { float32 @0; float64 @1; float16 @2; bfloat16 @3; int32 @4; int64 @5; uint8 @6; bytes @7; }
+
+# One array of a batch: the values of one feature of all its records, or their labels.
+struct Column {
+  name @0 :Text;
+  dtype @1 :DType;
+  shape @2 :List(UInt64);  # of one record
+  ragged @3 :Bool;         # a record may be shorter than the first dimension
+  limit @4 :UInt64;        # integers are below it; 0: no limit
+}
+
+# The kinds of metrics, as in common/model_metric.h.
+enum MetricKind { mean @0; accuracy @1; topK @2; auc @3; precision @4; recall @5; perplexity @6; mse @7; mae @8; }
+
+# A metric that a model computes.
+struct ModelMetric {
+  name @0 :Text;
+  kind @1 :MetricKind;
+  k @2 :UInt32 = 1;  # topK
+}
+
+# The value of a metric.
+struct Metric {
+  name @0 :Text;
+  value @1 :Float64;
+}
+
 struct Model {
   variables @0 :List(Variable);  # in the order in which a forward pass uses them
+  # Retired: the number of values of a record, and the number of classes of its label (0: the label is a value). That
+  # was enough while each model took one vector and one label. `columns` says more.
   inputElements @1 :UInt64;
   classes @2 :UInt64;
+  columns @3 :List(Column);
+  metrics @4 :List(ModelMetric);
+  evaluates @5 :Bool = true;
+  predicts @6 :Bool;
+  bringsValues @7 :Bool;  # the workers send the initial values to the ps tasks
 }
 
 struct Bucket {
@@ -536,12 +571,14 @@ struct Evaluated {
   step @2 :UInt64;
   final @3 :Bool;
   loss @4 :Float64;
+  # Retired: an evaluation had one metric, its accuracy, or none. A reader takes it for a metric named "accuracy".
   hasAccuracy @5 :Bool;
   accuracy @6 :Float64;
   examples @7 :UInt64;
   took @8 :Int64;  # nanoseconds
   stalledTraining @9 :Bool;
   parametersHash @10 :UInt64;
+  metrics @11 :List(Metric);
 }
 
 # chief -> all tasks. The task releases everything of the job, and answers with JobClosed. A task that doesn't know the
@@ -620,6 +657,7 @@ struct Heartbeat {
   pacer @9 :PacerReport;       # only from the ps that owns the pacer
   shards @10 :List(ShardLoad); # ps: the load of each shard that it holds
   work @11 :UInt64;  # how many pieces of long work are done for the job; while it grows, the task makes progress
+  metrics @12 :List(Metric);  # worker: over its newest steps
 }
 struct ShardLoad {
   shard @0 :UInt32;
@@ -825,6 +863,7 @@ struct Push {
   visited @10 :List(Interval);
   final @11 :Bool;  # the worker won't push before its next lease, or never again, so ssp no longer waits for it
   roster @12 :UInt64;  # sync with leases: the roster to which the push's records were lent
+  initial @13 :Bool;  # the payload is the first values of the bucket, as Acknowledge.wantsValues asked for
 }
 
 # worker -> shard: asks for parameters without a push. The shard answers with one Parameters per bucket.
@@ -852,6 +891,9 @@ struct Acknowledge {
   acknowledged @0 :UInt64;
   outcome @1 :PushOutcome;
   finished @2 :Bool;
+  # The model brings its initial values, and the shard has none yet. The worker sends them, as Push frames with
+  # `initial`. Meanwhile its pull waits.
+  wantsValues @3 :Bool;
 }
 
 # worker -> shard, async and ssp: the pushes before this mark belong to the checkpoint, later pushes don't. The worker

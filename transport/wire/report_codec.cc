@@ -133,6 +133,7 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   auto shards = b.initShards(list_size(m.shards, kMaxShards, "shards"));
   for (unsigned i = 0; i < shards.size(); ++i) write(m.shards[i], shards[i]);
   b.setWork(m.work);
+  write_list(b.initMetrics(list_size(m.metrics, kMaxMetrics, "metrics")), m.metrics);
 }
 
 Heartbeat read(schema::Heartbeat::Reader r) {
@@ -148,6 +149,7 @@ Heartbeat read(schema::Heartbeat::Reader r) {
   if (r.hasPacer()) m.pacer = read(r.getPacer());
   for (auto load : bounded(r.getShards(), kMaxShards, "shards")) m.shards.push_back(read(load));
   m.work = r.getWork();
+  m.metrics = read_metrics(r.getMetrics());
   return m;
 }
 

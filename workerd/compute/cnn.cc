@@ -16,6 +16,7 @@
 #include "workerd/compute/loss.h"
 #include "workerd/compute/pooling.h"
 #include "workerd/compute/ready_front.h"
+#include "workerd/compute/scores.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -80,10 +81,14 @@ struct Convolution {
   }
 };
 
-class Cnn final : public Engine {
+class Cnn final : public Computation {
  public:
   Cnn(const ModelSection& model, const ModelSpec& spec)
-      : spec_(spec), activation_(model.activation), loss_(model.loss), dropout_(model.dropout) {
+      : spec_(spec),
+        activation_(model.activation),
+        loss_(model.loss),
+        dropout_(model.dropout),
+        scores_(accumulator_size(spec.metrics)) {
     for (Convolution& convolution : convolutions_) convolution.activation = activation_;
   }
 
@@ -100,27 +105,47 @@ class Cnn final : public Engine {
     return {};
   }
 
-  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
-    if (Status status = check(batch); !status) return tl::unexpected(status.error());
-    forward(batch, &seed);
+  Result<std::vector<float>> initial_values() override { return std::vector<float>(); }
+
+  Result<EngineOutput> step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+    const Records records = records_of(batch, spec_);
+    if (Status status = check(records); !status) return tl::unexpected(status.error());
+    forward(records, &seed);
     d_outputs_.resize(outputs_.size());
-    const double loss_sum = loss_of(loss_, batch, outputs_, d_outputs_);
+    const double loss_sum = loss_of(loss_, records, outputs_, d_outputs_);
+    score(records, outputs_);
     front_.begin(ready);
-    backward(batch);
-    return StepResult{static_cast<float>(loss_sum / static_cast<double>(batch.examples))};
+    backward(records);
+    return EngineOutput{.loss_sum = loss_sum, .examples = records.examples, .metrics = scores_};
   }
 
-  Result<EvaluationResult> evaluate(const Batch& batch) override {
-    if (Status status = check(batch); !status) return tl::unexpected(status.error());
-    forward(batch, nullptr);
-    return EvaluationResult{loss_of(loss_, batch, outputs_, {}), count_correct(batch, outputs_), batch.examples};
+  Result<EngineOutput> evaluate(const Batch& batch) override {
+    const Records records = records_of(batch, spec_);
+    if (Status status = check(records); !status) return tl::unexpected(status.error());
+    forward(records, nullptr);
+    score(records, outputs_);
+    return EngineOutput{
+        .loss_sum = loss_of(loss_, records, outputs_, {}), .examples = records.examples, .metrics = scores_};
+  }
+
+  Result<EngineOutput> predict(const Batch& batch) override {
+    const Records records = records_of(batch, spec_);
+    forward(records, nullptr);
+    return EngineOutput{.examples = records.examples, .outputs = outputs_};
   }
 
  private:
-  Status check(const Batch& batch) const { return check_batch(loss_, batch, spec_.input_elements, spec_.classes); }
+  void score(const Records& records, std::span<const float> outputs) {
+    std::fill(scores_.begin(), scores_.end(), 0.0);
+    add_scores(spec_.metrics, {loss_, records.examples, outputs, records.labels, records.targets}, scores_);
+  }
 
-  static DenseShape rows_of(const Batch& batch, DenseShape shape) {
-    shape.rows = static_cast<std::int64_t>(batch.examples);
+  Status check(const Records& records) const {
+    return check_records(loss_, records, kSide * kSide, static_cast<std::uint64_t>(kDense1.outputs));
+  }
+
+  static DenseShape rows_of(const Records& records, DenseShape shape) {
+    shape.rows = static_cast<std::int64_t>(records.examples);
     return shape;
   }
 
@@ -132,12 +157,12 @@ class Cnn final : public Engine {
   }
 
   // Dropout is off without a seed.
-  void forward(const Batch& batch, const StepSeed* seed) {
-    const DenseShape dense0 = rows_of(batch, kDense0);
-    const DenseShape dense1 = rows_of(batch, kDense1);
-    const at::Tensor images = view(batch.inputs.data(), {dense0.rows, 1, kSide, kSide});
+  void forward(const Records& records, const StepSeed* seed) {
+    const DenseShape dense0 = rows_of(records, kDense0);
+    const DenseShape dense1 = rows_of(records, kDense1);
+    const at::Tensor images = view(records.inputs.data(), {dense0.rows, 1, kSide, kSide});
     convolutions_[1].forward(convolutions_[0].forward(images));
-    before_.resize(batch.examples * static_cast<std::uint64_t>(kDense0.outputs));
+    before_.resize(records.examples * static_cast<std::uint64_t>(kDense0.outputs));
     dense_forward(dense0, convolutions_[1].after.data(), nullptr, variables_[kDense0Weight],
                   variables_[kDense0Weight + 1], before_.data());
     after_.resize(before_.size());
@@ -148,21 +173,22 @@ class Cnn final : public Engine {
       dropout_mask(*seed, dropout_, mask_);
       for (std::size_t i = 0; i < hidden_.size(); ++i) hidden_[i] *= mask_[i];
     }
-    outputs_.resize(batch.examples * static_cast<std::uint64_t>(kDense1.outputs));
+    outputs_.resize(records.examples * static_cast<std::uint64_t>(kDense1.outputs));
     dense_forward(dense1, hidden_.data(), nullptr, variables_[kDense1Weight], variables_[kDense1Weight + 1],
                   outputs_.data());
   }
 
-  void backward(const Batch& batch) {
-    const DenseShape dense0 = rows_of(batch, kDense0);
-    dense_backward(rows_of(batch, kDense1), kDense1Weight, hidden_.data(), d_outputs_);
+  void backward(const Records& records) {
+    const DenseShape dense0 = rows_of(records, kDense0);
+    // Each layer's input gradient comes first: a weight may be overwritten as soon as its gradient is announced.
     d_hidden_.resize(hidden_.size());
-    dense_input_gradient(rows_of(batch, kDense1), d_outputs_.data(), variables_[kDense1Weight], d_hidden_.data());
+    dense_input_gradient(rows_of(records, kDense1), d_outputs_.data(), variables_[kDense1Weight], d_hidden_.data());
+    dense_backward(rows_of(records, kDense1), kDense1Weight, hidden_.data(), d_outputs_);
     for (std::size_t i = 0; i < d_hidden_.size(); ++i) d_hidden_[i] *= mask_[i];
     activation_gradient(activation_, keeps_input(activation_) ? before_ : after_, d_hidden_);
-    dense_backward(dense0, kDense0Weight, convolutions_[1].after.data(), d_hidden_);
-    d_features_.resize(batch.examples * static_cast<std::uint64_t>(kDense0.inputs));
+    d_features_.resize(records.examples * static_cast<std::uint64_t>(kDense0.inputs));
     dense_input_gradient(dense0, d_hidden_.data(), variables_[kDense0Weight], d_features_.data());
+    dense_backward(dense0, kDense0Weight, convolutions_[1].after.data(), d_hidden_);
     const at::Tensor middle = convolutions_[1].backward(d_features_, true).contiguous();
     front_.final_whole(kConv1 + 1);
     front_.final_whole(kConv1);
@@ -194,12 +220,13 @@ class Cnn final : public Engine {
   std::vector<float> d_outputs_;  // the loss's gradients with respect to outputs_
   std::vector<float> d_hidden_;
   std::vector<float> d_features_;
+  std::vector<double> scores_;  // the accumulators of spec_.metrics
   ReadyFront front_;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_cnn(const ModelSection& model, const ModelSpec& spec) {
+std::unique_ptr<Computation> make_cnn(const ModelSection& model, const ModelSpec& spec) {
   return std::make_unique<Cnn>(model, spec);
 }
 

@@ -7,14 +7,15 @@
 
 #include "common/model.h"
 #include "common/result.h"
+#include "workerd/compute/compute_engine.h"
 #include "workerd/compute/engine.h"
 
 namespace disttrain::workerd {
 
 // Makes the engine for `model` on a worker's `device`. On "cpu" the engines of all builtin models use libtorch.
 // `threads` is the number of compute threads, at least 1. Errors: kConfig if the model can't be built as configured, or
-// if this version has no engine for the device.
-Result<std::unique_ptr<Engine>> make_engine(const ModelSection& model, const std::string& device,
-                                            std::uint32_t threads);
+// if this version has no engine for the device. compute_engine.h explains `post`.
+Result<std::unique_ptr<Engine>> make_engine(const ModelSection& model, const std::string& device, std::uint32_t threads,
+                                            Post post);
 
 }  // namespace disttrain::workerd

@@ -1,10 +1,11 @@
 #include "workerd/compute/fake_engine.h"
 
+#include <array>
 #include <cmath>
-#include <limits>
 
 #include "common/check.h"
 #include "workerd/compute/ready_front.h"
+#include "workerd/compute/records.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -26,54 +27,74 @@ class FakeEngine final : public Engine {
     return {};
   }
 
-  Result<StepResult> compute(const Batch& batch, const StepSeed&, const RangeReady& ready) override {
-    if (Status status = check(batch); !status) return tl::unexpected(status.error());
-    const double sum = sum_of_values(batch);
+  Result<std::vector<float>> initial_values() override { return std::vector<float>(); }
+
+  void start(const EngineInput& input, EngineSink& sink) override {
+    const Records records = records_of(input.batch);
+    if (Status status = check(records); !status) return sink.finished(tl::unexpected(status.error()));
+    if (input.program == Program::kStep) return step(records, sink);
+    evaluate(records, sink);
+  }
+
+  void abort() override {}
+
+ private:
+  void step(const Records& records, EngineSink& sink) {
+    const double sum = sum_of_values(records);
+    const RangeReady ready = [&sink](std::uint64_t begin, std::uint64_t end) { sink.ready(begin, end); };
     front_.begin(ready);
     for (std::uint32_t v = static_cast<std::uint32_t>(spec_.variables.size()); v-- > 0;) {
       const std::uint64_t begin = begins_[v];
       for (std::uint64_t e = 0; e < model_.variable_elements[v]; ++e) {
         float gradient = fake_coefficient(v, e) * static_cast<float>(sum);
-        if (model_.reads_parameters && batch.examples > 0) gradient += fake_residue(parameters_[begin + e]);
+        if (model_.reads_parameters && records.examples > 0) gradient += fake_residue(parameters_[begin + e]);
         gradients_[begin + e] = gradient;
       }
       front_.final_whole(v);
     }
-    if (batch.examples == 0) return StepResult{std::numeric_limits<float>::quiet_NaN()};
-    return StepResult{static_cast<float>(sum / static_cast<double>(batch.examples))};
+    sink.finished(EngineOutput{.loss_sum = sum, .examples = records.examples});
   }
 
-  Result<EvaluationResult> evaluate(const Batch& batch) override {
-    if (Status status = check(batch); !status) return tl::unexpected(status.error());
-    EvaluationResult result{sum_of_values(batch), 0, batch.examples};
-    if (model_.classes == 0) return result;
-    const auto named =
-        static_cast<std::int64_t>(std::fmod(std::fabs(parameters_[begins_[0]]), static_cast<float>(model_.classes)));
-    for (std::int64_t label : batch.labels) result.correct += label == named ? 1U : 0U;
-    return result;
+  void evaluate(const Records& records, EngineSink& sink) {
+    EngineOutput output{.loss_sum = sum_of_values(records), .examples = records.examples};
+    if (model_.classes > 0) {
+      const auto named =
+          static_cast<std::int64_t>(std::fmod(std::fabs(parameters_[begins_[0]]), static_cast<float>(model_.classes)));
+      accuracy_ = {0.0, static_cast<double>(records.examples)};
+      for (std::int64_t label : records.labels) accuracy_[0] += label == named ? 1.0 : 0.0;
+      output.metrics = accuracy_;
+    }
+    sink.finished(output);
   }
 
- private:
-  Status check(const Batch& batch) const {
-    const std::uint64_t labels = model_.classes > 0 ? batch.examples : 0;
-    if (batch.inputs.size() != batch.examples * model_.input_elements || batch.labels.size() != labels)
-      return fail(ErrorCode::kData, "a batch of " + std::to_string(batch.examples) + " examples has " +
-                                        std::to_string(batch.inputs.size()) + " input values and " +
-                                        std::to_string(batch.labels.size()) + " labels; the fake model expects " +
-                                        std::to_string(batch.examples * model_.input_elements) + " and " +
+  Records records_of(const Batch& batch) const {
+    Records records{batch.examples, {}, {}, {}};
+    if (batch.columns.empty()) return records;
+    records.inputs = batch.columns[0].as<float>();
+    if (model_.classes > 0) records.labels = batch.columns[1].as<std::int64_t>();
+    return records;
+  }
+
+  Status check(const Records& records) const {
+    const std::uint64_t labels = model_.classes > 0 ? records.examples : 0;
+    if (records.inputs.size() != records.examples * model_.input_elements || records.labels.size() != labels)
+      return fail(ErrorCode::kData, "a batch of " + std::to_string(records.examples) + " examples has " +
+                                        std::to_string(records.inputs.size()) + " input values and " +
+                                        std::to_string(records.labels.size()) + " labels; the fake model expects " +
+                                        std::to_string(records.examples * model_.input_elements) + " and " +
                                         std::to_string(labels));
-    for (std::int64_t label : batch.labels)
+    for (std::int64_t label : records.labels)
       if (label < 0 || static_cast<std::uint64_t>(label) >= model_.classes)
         return fail(ErrorCode::kData, "a record has label " + std::to_string(label) + "; the fake model has " +
                                           std::to_string(model_.classes) + " classes");
     return {};
   }
 
-  double sum_of_values(const Batch& batch) const {
+  double sum_of_values(const Records& records) const {
     double sum = 0.0;
-    for (std::uint64_t i = 0; i < batch.examples; ++i)
-      sum += static_cast<double>(batch.inputs[i * model_.input_elements]);
-    for (std::int64_t label : batch.labels) sum += static_cast<double>(label);
+    for (std::uint64_t i = 0; i < records.examples; ++i)
+      sum += static_cast<double>(records.inputs[i * model_.input_elements]);
+    for (std::int64_t label : records.labels) sum += static_cast<double>(label);
     return sum;
   }
 
@@ -82,6 +103,7 @@ class FakeEngine final : public Engine {
   std::vector<std::uint64_t> begins_;
   std::span<float> parameters_;
   std::span<float> gradients_;
+  std::array<double, 2> accuracy_ = {};
   ReadyFront front_;
 };
 
@@ -96,8 +118,11 @@ ModelSpec describe_fake(const FakeModel& model) {
                               {InitializerKind::kZeros, 0.0},
                               1,
                               1});
-  spec.input_elements = model.input_elements;
-  spec.classes = model.classes;
+  spec.columns.push_back({.name = "inputs", .dtype = DType::kFloat32, .shape = {model.input_elements}});
+  if (model.classes > 0) {
+    spec.columns.push_back({.name = "labels", .dtype = DType::kInt64, .shape = {}, .limit = model.classes});
+    spec.metrics.push_back({.name = "accuracy", .kind = MetricKind::kAccuracy});
+  }
   return spec;
 }
 

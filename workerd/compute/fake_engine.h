@@ -34,8 +34,9 @@ float fake_coefficient(std::uint32_t variable, std::uint64_t element);
 // finite.
 float fake_residue(float parameter);
 
-// The loss of a step is the mean of the examples' values. evaluate() returns their sum as loss_sum. As `correct` it
-// returns the number of examples whose label equals |p| modulo classes, where p is the first parameter of v0.
+// The sum of the losses is the sum of the examples' values. With classes > 0 an evaluation has the metric "accuracy":
+// an example is correct if its label equals |p| modulo classes, where p is the first parameter of v0. The engine
+// computes inside start().
 std::unique_ptr<Engine> make_fake_engine(const FakeModel& model);
 
 }  // namespace disttrain::workerd

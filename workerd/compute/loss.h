@@ -13,21 +13,17 @@
 
 #include "common/config/job_config.h"
 #include "common/result.h"
-#include "workerd/compute/engine.h"
+#include "workerd/compute/records.h"
 
 namespace disttrain::workerd {
 
-// Checks that the batch fits the loss: its spans have the right sizes, it has the labels or targets that the loss needs
-// (common/builtin.h), and each label is at least 0 and less than `outputs`. Errors: kData.
-Status check_batch(Loss loss, const Batch& batch, std::uint64_t input_elements, std::uint64_t outputs);
+// Checks that the records fit the loss: their spans have the right sizes, they have the labels or targets that the loss
+// needs (common/builtin.h), and each label is at least 0 and less than `outputs`. Errors: kData.
+Status check_records(Loss loss, const Records& records, std::uint64_t input_elements, std::uint64_t outputs);
 
-// Returns the sum of the examples' losses. The batch must have passed check_batch(). If `gradient` isn't empty, also
-// writes to it the gradient of the mean loss with respect to the outputs. `outputs` and `gradient` have one row per
-// example.
-double loss_of(Loss loss, const Batch& batch, std::span<const float> outputs, std::span<float> gradient);
-
-// The number of examples whose largest output is at the label's index. If several outputs are equally large, the first
-// of them counts.
-std::uint64_t count_correct(const Batch& batch, std::span<const float> outputs);
+// Returns the sum of the examples' losses. The records must have passed check_records(). If `gradient` isn't empty,
+// also writes to it the gradient of the mean loss with respect to the outputs. `outputs` and `gradient` have one row
+// per example.
+double loss_of(Loss loss, const Records& records, std::span<const float> outputs, std::span<float> gradient);
 
 }  // namespace disttrain::workerd

@@ -1,11 +1,13 @@
 #include "workerd/compute/mlp.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "workerd/compute/activation.h"
 #include "workerd/compute/dense.h"
 #include "workerd/compute/loss.h"
 #include "workerd/compute/ready_front.h"
+#include "workerd/compute/scores.h"
 #include "workerd/compute/sparse_rows.h"
 
 namespace disttrain::workerd {
@@ -24,10 +26,14 @@ struct Layer {
   std::vector<float> gradient;  // rows * outputs: the loss's gradient with respect to the activation's input
 };
 
-class Mlp final : public Engine {
+class Mlp final : public Computation {
  public:
   Mlp(const ModelSection& model, const ModelSpec& spec)
-      : spec_(spec), activation_(model.activation), loss_(model.loss), layers_(model.layers.size() - 1) {
+      : spec_(spec),
+        activation_(model.activation),
+        loss_(model.loss),
+        layers_(model.layers.size() - 1),
+        scores_(accumulator_size(spec.metrics)) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       layers_[l].inputs = model.layers[l];
       layers_[l].outputs = model.layers[l + 1];
@@ -49,31 +55,50 @@ class Mlp final : public Engine {
     return {};
   }
 
-  Result<StepResult> compute(const Batch& batch, const StepSeed&, const RangeReady& ready) override {
-    if (Status status = check(batch); !status) return tl::unexpected(status.error());
-    make_room(batch.examples);
-    const std::span<const float> outputs = forward(batch);
+  Result<std::vector<float>> initial_values() override { return std::vector<float>(); }
+
+  Result<EngineOutput> step(const Batch& batch, const StepSeed&, const RangeReady& ready) override {
+    const Records records = records_of(batch, spec_);
+    if (Status status = check(records); !status) return tl::unexpected(status.error());
+    make_room(records.examples);
+    const std::span<const float> outputs = forward(records);
     Layer& last = layers_.back();
-    const double loss_sum = loss_of(loss_, batch, outputs, std::span(last.gradient).first(outputs.size()));
+    const double loss_sum = loss_of(loss_, records, outputs, std::span(last.gradient).first(outputs.size()));
+    score(records, outputs);
     front_.begin(ready);
-    for (std::size_t l = layers_.size(); l-- > 0;) backward(batch, l);
-    return StepResult{static_cast<float>(loss_sum / static_cast<double>(batch.examples))};
+    for (std::size_t l = layers_.size(); l-- > 0;) backward(records, l);
+    return EngineOutput{.loss_sum = loss_sum, .examples = records.examples, .metrics = scores_};
   }
 
-  Result<EvaluationResult> evaluate(const Batch& batch) override {
-    if (Status status = check(batch); !status) return tl::unexpected(status.error());
-    make_room(batch.examples);
-    const std::span<const float> outputs = forward(batch);
-    return EvaluationResult{loss_of(loss_, batch, outputs, {}), count_correct(batch, outputs), batch.examples};
+  Result<EngineOutput> evaluate(const Batch& batch) override {
+    const Records records = records_of(batch, spec_);
+    if (Status status = check(records); !status) return tl::unexpected(status.error());
+    make_room(records.examples);
+    const std::span<const float> outputs = forward(records);
+    score(records, outputs);
+    return EngineOutput{
+        .loss_sum = loss_of(loss_, records, outputs, {}), .examples = records.examples, .metrics = scores_};
+  }
+
+  Result<EngineOutput> predict(const Batch& batch) override {
+    const Records records = records_of(batch, spec_);
+    make_room(records.examples);
+    return EngineOutput{.examples = records.examples, .outputs = forward(records)};
   }
 
  private:
-  Status check(const Batch& batch) const {
-    return check_batch(loss_, batch, spec_.input_elements, static_cast<std::uint64_t>(layers_.back().outputs));
+  void score(const Records& records, std::span<const float> outputs) {
+    std::fill(scores_.begin(), scores_.end(), 0.0);
+    add_scores(spec_.metrics, {loss_, records.examples, outputs, records.labels, records.targets}, scores_);
   }
 
-  DenseShape shape_of(const Batch& batch, const Layer& layer) const {
-    return {static_cast<std::int64_t>(batch.examples), layer.inputs, layer.outputs};
+  Status check(const Records& records) const {
+    return check_records(loss_, records, static_cast<std::uint64_t>(layers_.front().inputs),
+                         static_cast<std::uint64_t>(layers_.back().outputs));
+  }
+
+  DenseShape shape_of(const Records& records, const Layer& layer) const {
+    return {static_cast<std::int64_t>(records.examples), layer.inputs, layer.outputs};
   }
 
   // Grows the buffers if this batch is larger than all earlier batches.
@@ -89,39 +114,40 @@ class Mlp final : public Engine {
     room_ = examples;
   }
 
-  std::span<const float> forward(const Batch& batch) {
-    const float* inputs = batch.inputs.data();
-    sparse_ = sparse_inputs_.find(batch.inputs, shape_of(batch, layers_.front()));
+  std::span<const float> forward(const Records& records) {
+    const float* inputs = records.inputs.data();
+    sparse_ = sparse_inputs_.find(records.inputs, shape_of(records, layers_.front()));
     for (Layer& layer : layers_) {
       const SparseView* sparse = &layer == &layers_.front() ? sparse_ : nullptr;
-      const std::uint64_t elements = batch.examples * static_cast<std::uint64_t>(layer.outputs);
+      const std::uint64_t elements = records.examples * static_cast<std::uint64_t>(layer.outputs);
       const std::span<float> after = std::span(layer.after).first(elements);
       const std::span<float> before = layer.before.empty() ? after : std::span(layer.before).first(elements);
-      dense_forward(shape_of(batch, layer), inputs, sparse, layer.weight, layer.bias, before.data());
+      dense_forward(shape_of(records, layer), inputs, sparse, layer.weight, layer.bias, before.data());
       if (&layer != &layers_.back()) activate(activation_, before, after);
       inputs = layer.after.data();
     }
-    return std::span(layers_.back().after).first(batch.examples * static_cast<std::uint64_t>(layers_.back().outputs));
+    return std::span(layers_.back().after).first(records.examples * static_cast<std::uint64_t>(layers_.back().outputs));
   }
 
-  // Needs `gradient` of layer l. Computes from it the gradients of the layer's weight and bias, and then `gradient` of
-  // layer l - 1.
-  void backward(const Batch& batch, std::size_t l) {
+  // Needs `gradient` of layer l. Computes from it `gradient` of layer l - 1, and then the gradients of the layer's
+  // weight and bias. The order matters: the weight may be overwritten as soon as its gradient is announced.
+  void backward(const Records& records, std::size_t l) {
     Layer& layer = layers_[l];
-    const DenseShape shape = shape_of(batch, layer);
+    const DenseShape shape = shape_of(records, layer);
+    if (l > 0) {
+      Layer& below = layers_[l - 1];
+      const std::uint64_t elements = records.examples * static_cast<std::uint64_t>(below.outputs);
+      const std::span<float> gradient = std::span(below.gradient).first(elements);
+      const std::span<const float> kept = std::span(below.before.empty() ? below.after : below.before).first(elements);
+      dense_input_gradient(shape, layer.gradient.data(), layer.weight, gradient.data());
+      activation_gradient(activation_, kept, gradient);
+    }
     const auto weight = static_cast<std::uint32_t>(2 * l);
     dense_bias_gradient(shape, layer.gradient.data(), layer.bias_gradient);
     front_.final_whole(weight + 1);
-    const float* inputs = l > 0 ? layers_[l - 1].after.data() : batch.inputs.data();
+    const float* inputs = l > 0 ? layers_[l - 1].after.data() : records.inputs.data();
     dense_weight_gradient(shape, inputs, l > 0 ? nullptr : sparse_, layer.gradient.data(), layer.weight_gradient,
                           [this, weight](std::uint64_t elements) { front_.final_until(weight, elements); });
-    if (l == 0) return;
-    Layer& below = layers_[l - 1];
-    const std::uint64_t elements = batch.examples * static_cast<std::uint64_t>(below.outputs);
-    const std::span<float> gradient = std::span(below.gradient).first(elements);
-    const std::span<const float> kept = std::span(below.before.empty() ? below.after : below.before).first(elements);
-    dense_input_gradient(shape, layer.gradient.data(), layer.weight, gradient.data());
-    activation_gradient(activation_, kept, gradient);
   }
 
   const ModelSpec spec_;
@@ -131,12 +157,13 @@ class Mlp final : public Engine {
   SparseRows sparse_inputs_;
   const SparseView* sparse_ = nullptr;  // this step's inputs if they are sparse, otherwise nullptr
   std::uint64_t room_ = 0;              // number of examples for which the buffers have room
+  std::vector<double> scores_;          // the accumulators of spec_.metrics
   ReadyFront front_;
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> make_mlp(const ModelSection& model, const ModelSpec& spec) {
+std::unique_ptr<Computation> make_mlp(const ModelSection& model, const ModelSpec& spec) {
   return std::make_unique<Mlp>(model, spec);
 }
 

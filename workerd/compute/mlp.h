@@ -5,12 +5,12 @@
 
 #include <memory>
 
-#include "workerd/compute/engine.h"
+#include "workerd/compute/computation.h"
 
 namespace disttrain::workerd {
 
 // `spec` must be builtin_model(model). The engine may throw c10::Error and std::bad_alloc; torch_engine.cc catches
 // them.
-std::unique_ptr<Engine> make_mlp(const ModelSection& model, const ModelSpec& spec);
+std::unique_ptr<Computation> make_mlp(const ModelSection& model, const ModelSpec& spec);
 
 }  // namespace disttrain::workerd

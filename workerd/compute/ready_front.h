@@ -1,4 +1,4 @@
-// Tells the caller of Engine::compute which gradients are final. For each variable, in any order, the engine reports
+// Tells the caller of Computation::step which gradients are final. For each variable, in any order, the model reports
 // how many elements of the variable are final. ReadyFront turns these reports into ranges of the flat array, in
 // ascending order and without gaps. For example, if the second variable is final before the first one, ReadyFront
 // announces both when the first one is final.
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/layout.h"
-#include "workerd/compute/engine.h"
+#include "workerd/compute/computation.h"
 
 namespace disttrain::workerd {
 

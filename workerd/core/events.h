@@ -72,7 +72,8 @@ struct ChiefReturned {};
 struct BatchReady {
   BatchTicket ticket;
 };
-// The gradients of flat elements [0, end) are final. The shell sends this only between Compute and Computed.
+// The gradients of flat elements [0, end) are final, and the computation doesn't read the parameters of these elements
+// any more. The shell sends this only between Compute and Computed.
 struct RangesReady {
   std::uint64_t end = 0;
 };
@@ -91,6 +92,8 @@ struct AcknowledgeArrived {
 struct MarkRequested {
   std::uint64_t attempt = 0;
 };
+// The shell has written the model's initial values to the gradient buffer that LoadValues names.
+struct ValuesLoaded {};
 struct MarkTakenArrived {
   ShardId shard;
   MarkTaken taken;
@@ -105,8 +108,8 @@ struct BecomesEvaluator {};
 struct EvaluateRequested {};  // the chief asks for the final evaluation
 struct EvaluationDone {
   double loss_sum = 0.0;
-  std::uint64_t correct = 0;
   std::uint64_t examples = 0;
+  std::vector<MetricValue> metrics;
   std::uint64_t parameters_hash = 0;
 };
 // The worker can't go on: data can't be read, the engine failed, or a ps refused a channel.
@@ -117,8 +120,8 @@ struct Tick {};
 
 using Event = std::variant<ChannelOpened, ChannelLost, PsUnreachable, PsReached, Start, LeaseGranted, ChiefAway,
                            ChiefReturned, BatchReady, RangesReady, Computed, ParametersArrived, AcknowledgeArrived,
-                           MarkRequested, MarkTakenArrived, Paused, StopRequested, BecomesEvaluator, EvaluateRequested,
-                           EvaluationDone, Broken, Tick>;
+                           ValuesLoaded, MarkRequested, MarkTakenArrived, Paused, StopRequested, BecomesEvaluator,
+                           EvaluateRequested, EvaluationDone, Broken, Tick>;
 
 // ---- actions: the shell carries them out in order ----
 
@@ -148,6 +151,11 @@ struct SendPush {
 struct SendMark {
   ShardId shard;
   Mark mark;
+};
+// Writes the model's initial values to a gradient buffer, in the order of the layout. The shell answers with
+// ValuesLoaded, later.
+struct LoadValues {
+  std::uint32_t gradients = 0;
 };
 // Computes the gradients of a batch. The shell answers with Computed; after that it may reuse the batch's memory.
 struct Compute {
@@ -179,8 +187,8 @@ struct Fail {
   Error error;
 };
 
-using Action = std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, SendMark, Compute,
-                            RunEvaluation, ReportEvaluated, ReportFinished, Accuse, Fail>;
+using Action = std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, SendMark,
+                            LoadValues, Compute, RunEvaluation, ReportEvaluated, ReportFinished, Accuse, Fail>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::workerd

@@ -147,6 +147,22 @@ void WorkerCore::on(const ParametersArrived& event, Actions& out) {
 void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
   if (Status ok = channels_.at(event.shard.value).take(event.acknowledge, out); !ok) return set_broken(ok.error(), out);
   if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
+  if (!event.acknowledge.wants_values) return;
+  if (have_parameters_ || computing_)
+    return set_broken(Error{ErrorCode::kSoftware, "shard " + std::to_string(event.shard.value) +
+                                                      " asks for first values in the middle of the training"},
+                      out);
+  values_wanted_.push_back(event.shard);
+  if (values_ == Values::kLoaded) send_values(out);
+  if (values_ != Values::kNone) return;
+  values_ = Values::kLoading;
+  out.push_back(LoadValues{kValuesBuffer});
+}
+
+void WorkerCore::on(const ValuesLoaded&, Actions& out) {
+  if (values_ != Values::kLoading) return;
+  values_ = Values::kLoaded;
+  send_values(out);
 }
 
 // The chief asks again after a reconnect. The core places only one mark for an attempt. Until the shard answers this
@@ -188,12 +204,9 @@ void WorkerCore::on(const EvaluationDone& event, Actions& out) {
   evaluated.step = fresh_versions_[0];
   evaluated.final = final_now_;
   evaluated.examples = event.examples;
+  evaluated.metrics = event.metrics;
   evaluated.parameters_hash = event.parameters_hash;
-  if (event.examples > 0) {
-    const double examples = static_cast<double>(event.examples);
-    evaluated.loss = event.loss_sum / examples;
-    if (facts_.layout.model.classes > 0) evaluated.accuracy = static_cast<double>(event.correct) / examples;
-  }
+  if (event.examples > 0) evaluated.loss = event.loss_sum / static_cast<double>(event.examples);
   evaluated.took = now_ - evaluation_began_;
   evaluated.stalled_training = sync() && !final_now_;
   if (final_now_) final_ = evaluated;
@@ -230,6 +243,11 @@ void WorkerCore::on(const Tick&, Actions& out) {
 std::optional<BatchTicket> WorkerCore::batch_wanted() const {
   if (broken_ || progress_.phase != Phase::kInput || planned_.empty() || planned_.front().ready) return std::nullopt;
   return planned_.front().order.ticket;
+}
+
+bool WorkerCore::awaits_answers() const {
+  return pushing_ || pulling_ ||
+         std::any_of(channels_.begin(), channels_.end(), [](const Channel& c) { return !c.push_complete(); });
 }
 
 bool WorkerCore::early() const {

@@ -11,8 +11,7 @@
 // 4. When all answers have arrived, the next step begins. With pipeline = 1 the next step is computed while the answers
 //    arrive; the answers go to a second parameter buffer.
 //
-// The engine and the core run on the same thread. So between Compute and Computed the core gets only RangesReady
-// events, and with pipeline = 1 also answers of shards.
+// Between Compute and Computed, and during an evaluation, the core may get any event.
 #pragma once
 
 #include <array>
@@ -54,6 +53,8 @@ class WorkerCore {
   // The batch that the core waits for, if it waits for one. The shell sends BatchReady as soon as this batch is ready.
   std::optional<BatchTicket> batch_wanted() const;
   const Progress& progress() const { return progress_; }
+  // Whether frames are under way that a shard will answer.
+  bool awaits_answers() const;
 
  private:
   struct Planned {
@@ -70,6 +71,9 @@ class WorkerCore {
     float loss = 0.0F;
     bool final = false;
   };
+  // The gradient buffer that holds the initial values. No gradient uses it before the worker has parameters.
+  static constexpr std::uint32_t kValuesBuffer = 0;
+
   // kAll pulls from all shards. kLagging pulls only from the shards whose parameters are older than another shard's.
   // kWork is for ssp: it pulls from all shards and tells them that other workers must wait for this one from now on.
   enum class PullOf { kAll, kLagging, kWork };
@@ -89,6 +93,7 @@ class WorkerCore {
   void on(const Computed& event, Actions& out);
   void on(const ParametersArrived& event, Actions& out);
   void on(const AcknowledgeArrived& event, Actions& out);
+  void on(const ValuesLoaded& event, Actions& out);
   void on(const MarkRequested& event, Actions& out);
   void on(const MarkTakenArrived& event, Actions& out);
   void on(const Paused& event, Actions& out);
@@ -111,6 +116,7 @@ class WorkerCore {
   void add_ready_frames(std::uint64_t ready_end, Actions& out);
   void add_last_frames(Actions& out);
   void begin_pull(PullOf what, Actions& out);
+  void send_values(Actions& out);
   void begin_work(Actions& out);
   bool evaluation_due();
   void begin_evaluation(Actions& out);
@@ -180,6 +186,10 @@ class WorkerCore {
   bool computed_whole_ = false;  // computed_ is complete, but its push hasn't begun
   Gradient computed_;
   Gradient pushed_;
+  // The model's initial values are in a gradient buffer: kLoading until ValuesLoaded, then kLoaded.
+  enum class Values { kNone, kLoading, kLoaded };
+  Values values_ = Values::kNone;
+  std::vector<ShardId> values_wanted_;  // the shards that asked for them and haven't got them
   bool have_parameters_ = false;
   std::uint32_t fresh_ = 0;           // index of the parameter buffer with the newest complete parameters
   std::vector<Step> fresh_versions_;  // for each shard, the version of its parameters in that buffer

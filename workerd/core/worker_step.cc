@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "workerd/core/worker_core.h"
 
@@ -17,9 +18,9 @@ constexpr double kSecondsAhead = 2.0;
 }  // namespace
 
 void WorkerCore::advance(Actions& out) {
-  if (!started_) return;
+  if (!started_ || evaluation_ == Evaluation::kRun) return;
   settle_answers(out);
-  if (computing_ || evaluation_ == Evaluation::kRun) return;
+  if (computing_) return;
   if (pulling_) return enter(Phase::kPull);
   if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
   if (left_) return final_wanted_ ? begin_evaluation(out) : enter(Phase::kIdle);
@@ -27,11 +28,14 @@ void WorkerCore::advance(Actions& out) {
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
   // In a pause the worker usually stops here. If it must still send marks, it goes on, because it can send them only
-  // after the current push.
-  if (paused_ && !stopping_ && !mark_wanted_) return enter(Phase::kWait);
+  // after the current push. If some frames of a push are sent already, it sends the others too.
+  const bool is_push_begun =
+      early() && computed_whole_ &&
+      std::any_of(channels_.begin(), channels_.end(), [](const Channel& channel) { return channel.frames() > 0; });
+  if (paused_ && !stopping_ && !mark_wanted_ && !is_push_begun) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
-    if (finished_ || is_void(computed_)) {
+    if (!is_push_begun && (finished_ || is_void(computed_))) {
       computed_whole_ = false;
     } else {
       begin_push(out);
@@ -176,7 +180,7 @@ void WorkerCore::add_ready_frames(std::uint64_t ready_end, Actions& out) {
   for (Channel& channel : channels_) {
     while (channel.frames() + 1 < channel.buckets().size()) {
       const Bucket& bucket = facts_.layout.buckets[channel.buckets()[channel.frames()].value];
-      if (bucket.flat_begin + bucket.elements > ready_end) break;
+      if (bucket.flat_begin + bucket.elements > ready_end && !DISTTRAIN_MUTANT(kFinalTooEarly)) break;
       channel.add_frame(frame_of(computed_, channel, false), computed_.buffer, true, out);
     }
   }
@@ -230,6 +234,23 @@ void WorkerCore::begin_pull(PullOf what, Actions& out) {
   for (const Channel& channel : channels_) newest = std::max(newest, channel.version());
   for (Channel& channel : channels_)
     if (what != PullOf::kLagging || channel.version() < newest) channel.begin_pull(pull, out);
+}
+
+// Sends the model's initial values to the shards that asked for them. If a shard asks again, after a reconnect, its
+// channel repeats what was lost.
+void WorkerCore::send_values(Actions& out) {
+  for (const ShardId shard : std::exchange(values_wanted_, {})) {
+    Channel& channel = channels_.at(shard.value);
+    if (!channel.push_complete()) continue;
+    channel.begin_push();
+    for (const BucketId bucket : channel.buckets()) {
+      Push push;
+      push.bucket = bucket;
+      push.initial = true;
+      push.last = bucket == channel.buckets().back();
+      channel.add_frame(std::move(push), kValuesBuffer, true, out);
+    }
+  }
 }
 
 // ssp: from here on the other workers wait if they are too far ahead of this worker. So the core calls this only when a

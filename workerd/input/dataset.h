@@ -1,4 +1,5 @@
-// A data set in memory. Each record has an input and a label or a target. All inputs have the same size.
+// A data set in memory. Each record has an input and a label or a target. All inputs have the same size. A model takes
+// each of them as a column of a batch (ColumnSpec).
 //
 // A data set doesn't change after it is loaded, so any thread may read it. Values keep the type that they have in the
 // file, for example one byte per pixel. They are converted to float32 when a batch is made.
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "common/config/job_config.h"
+#include "common/model.h"
 #include "common/result.h"
 
 namespace disttrain::input {
@@ -45,25 +47,28 @@ struct Source {
 Source training_source(const DataSection& data);
 Source evaluation_source(const DataSection& data, const EvaluateSection& evaluate);
 
+// One array that a data set has for each of its records.
+struct DatasetColumn {
+  std::string name;  // "inputs" or "labels"
+  DType dtype = DType::kFloat32;
+  std::uint64_t elements = 1;  // values of one record
+  std::int64_t largest = -1;   // labels that are whole numbers of at least 0: the largest of them; otherwise -1
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::uint64_t records() const = 0;
-  virtual std::uint64_t input_elements() const = 0;   // number of values in one input
-  virtual std::uint64_t target_elements() const = 0;  // number of values in one target; 0: records have labels
-  virtual std::int64_t largest_label() const = 0;     // -1 if records have targets
-  virtual std::uint64_t bytes_read() const = 0;       // total size of the files on disk
+  virtual const std::vector<DatasetColumn>& columns() const = 0;
+  virtual std::uint64_t bytes_read() const = 0;                     // total size of the files on disk
   virtual const std::vector<std::string>& label_names() const = 0;  // empty unless labels are text
 
-  // Writes the inputs of the records at `indices`, multiplied by the scale, and their labels or targets.
-  // - Each index is less than records().
-  // - `inputs` has indices.size() * input_elements() elements.
-  // - `labels` has indices.size() elements, or none if they aren't wanted. It must have none if records have targets.
-  // - `targets` has w elements for each index, or none if they aren't wanted. If records have targets, w must be
-  //   target_elements(). If records have labels, each target is made from the record's label. With w = 1 a target is
-  //   the label as a number. With w > 1 it is 1 at the label's index and 0 elsewhere; labels must be less than w.
-  virtual void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
-                      std::span<float> targets) const = 0;
+  // Writes the values of one of columns() for the records at `indices` as `as` describes them; `as` must have passed
+  // fits(). Each index is less than records(). `out` has indices.size() * element_count(as) elements of type as.dtype.
+  // Inputs that become floats are multiplied by the scale. If whole labels become floats with w values per record, then
+  // with w = 1 the value is the label as a number. With w > 1 it is 1 at the label's index and 0 elsewhere.
+  virtual void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
+                      std::span<std::byte> out) const = 0;
 };
 
 // Reads all files of the source, several at a time, and joins their records in the sorted order of the files' names. An

@@ -13,9 +13,9 @@ namespace disttrain::input {
 // The data set must outlive this object. All calls come from one thread.
 class EvaluationBatches {
  public:
-  // fits.h explains `target_width`.
-  EvaluationBatches(const Dataset& dataset, std::uint64_t batch_size, std::uint64_t target_width)
-      : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, dataset.input_elements(), target_width) {}
+  // `columns` are the model's; the data set fits them (fits.h).
+  EvaluationBatches(const Dataset& dataset, std::uint64_t batch_size, const std::vector<ColumnSpec>& columns)
+      : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, columns) {}
 
   // Returns the next batch, or null after the last batch. The last batch may be smaller than the others. The result is
   // valid until the next call.

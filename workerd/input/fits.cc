@@ -2,47 +2,107 @@
 
 #include <string>
 
-#include "common/builtin.h"
-
 namespace disttrain::input {
 
-std::uint64_t target_width(const ModelSpec& model) {
-  return model.classes > 0 ? 0 : output_elements(model);
+namespace {
+
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
-Status fits(const Dataset& dataset, const ModelSpec& model, const Source& source) {
-  const std::string files = source.section + ".files";
-  // In a csv file the last column is the label, and no key chooses another column.
-  const std::string labels =
-      source.format == DataFormat::kCsv ? "the last column of " + files : source.section + ".labels";
-  if (dataset.input_elements() != model.input_elements) {
-    return fail(ErrorCode::kConfig, "the records of " + files + " have " + std::to_string(dataset.input_elements()) +
-                                        " values each, but the model takes " + std::to_string(model.input_elements) +
-                                        ": change model.layers (its first number) or " + files);
+bool is_integer(DType dtype) {
+  return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
+}
+
+// Whether Dataset::gather() can make values of type `to` from those of type `from`.
+bool converts(DType from, DType to) {
+  return is_float(to) || (is_integer(from) && is_integer(to));
+}
+
+class Fitting {
+ public:
+  Fitting(const ModelSection& model, const Source& source)
+      : is_mlp_(model.builtin == "mlp"),
+        files_(source.section + ".files"),
+        // In a csv file the last column is the label, and no key chooses another column.
+        labels_(source.format == DataFormat::kCsv ? "the last column of " + files_ : source.section + ".labels") {}
+
+  Status inputs(const DatasetColumn& has, const ColumnSpec& wants) const {
+    const std::string records = "the records of " + files_;
+    if (Status ok = check_type(records, has, wants); !ok) return ok;
+    if (has.elements == element_count(wants)) return {};
+    return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
+                                        " values each, but the model takes " + std::to_string(element_count(wants)) +
+                                        ": change " + key_of("first") + " or " + files_);
   }
-  const std::uint64_t outputs = output_elements(model);
-  if (dataset.target_elements() > 0) {
-    if (model.classes > 0) {
-      return fail(ErrorCode::kConfig, "the labels of " + files + " are target values (" +
-                                          std::to_string(dataset.target_elements()) +
-                                          " per record), but model.loss = \"softmax_cross_entropy\" expects whole "
-                                          "numbers from 0 to " +
-                                          std::to_string(model.classes - 1) + ": change model.loss or " + labels);
+
+  Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {
+    const std::string labels = "the labels of " + files_;
+    const std::uint64_t outputs = element_count(wants);
+    const bool are_classes = has.largest >= 0;
+    if (!are_classes && is_integer(wants.dtype)) {
+      const std::string taker =
+          is_mlp_ ? "model.loss = \"softmax_cross_entropy\"" : "the model's column \"" + wants.name + "\"";
+      const std::string range = wants.limit > 0 ? " from 0 to " + std::to_string(wants.limit - 1) : "";
+      return fail(ErrorCode::kConfig, labels + " are target values (" + std::to_string(has.elements) +
+                                          " per record), but " + taker + " expects whole numbers" + range +
+                                          ": change model.loss or " + labels_);
     }
-    if (dataset.target_elements() != outputs) {
-      return fail(ErrorCode::kConfig, "the labels of " + files + " have " + std::to_string(dataset.target_elements()) +
+    if (Status ok = check_type(labels, has, wants); !ok) return ok;
+    if (!are_classes && has.elements != outputs) {
+      return fail(ErrorCode::kConfig, labels + " have " + std::to_string(has.elements) +
                                           " values per record, but the model gives " + std::to_string(outputs) +
-                                          ": change model.layers (its last number) or " + labels);
+                                          ": change " + key_of("last") + " or " + labels_);
+    }
+    // A label becomes a class, a number, or a 1 at the label's index among zeros.
+    const std::uint64_t limit = is_integer(wants.dtype) ? wants.limit : outputs > 1 ? outputs : 0;
+    if (are_classes && limit > 0 && static_cast<std::uint64_t>(has.largest) >= limit) {
+      return fail(ErrorCode::kData, labels + " go up to " + std::to_string(has.largest) + ", but the model has " +
+                                        std::to_string(limit) + " outputs, for labels from 0 to " +
+                                        std::to_string(limit - 1) + ": change " + key_of("last") + " or " + labels_);
+    }
+    if (are_classes && is_integer(wants.dtype) && outputs != 1) {
+      return fail(ErrorCode::kConfig, labels + " are one number per record, but the model's column \"" + wants.name +
+                                          "\" has " + std::to_string(outputs) + ": change the model or " + labels_);
     }
     return {};
   }
-  // A model with one output and without classes uses the label itself as the target value.
-  if (model.classes == 0 && outputs == 1) return {};
-  if (static_cast<std::uint64_t>(dataset.largest_label()) >= outputs) {
-    return fail(ErrorCode::kData, "the labels of " + files + " go up to " + std::to_string(dataset.largest_label()) +
-                                      ", but the model has " + std::to_string(outputs) +
-                                      " outputs, for labels from 0 to " + std::to_string(outputs - 1) +
-                                      ": change model.layers (its last number) or " + labels);
+
+ private:
+  std::string key_of(const std::string& which) const {
+    return is_mlp_ ? "model.layers (its " + which + " number)" : "the model";
+  }
+
+  Status check_type(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
+    if (!wants.ragged && converts(has.dtype, wants.dtype)) return {};
+    return fail(ErrorCode::kConfig, what + " have values of type " + to_string(has.dtype) +
+                                        ", but the model's column \"" + wants.name + "\" takes " +
+                                        (wants.ragged ? "sequences of " : "") + to_string(wants.dtype) +
+                                        ": change the model or " + files_);
+  }
+
+  const bool is_mlp_;
+  const std::string files_;
+  const std::string labels_;
+};
+
+}  // namespace
+
+Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source) {
+  const std::vector<DatasetColumn>& columns = dataset.columns();
+  if (spec.columns.size() > columns.size()) {
+    std::string names;
+    for (const ColumnSpec& column : spec.columns) names += (names.empty() ? "\"" : ", \"") + column.name + "\"";
+    return fail(ErrorCode::kConfig, "the model takes " + std::to_string(spec.columns.size()) + " columns (" + names +
+                                        "), but the records of " + source.section + ".files have " +
+                                        std::to_string(columns.size()) + ": use other data or another model");
+  }
+  const Fitting fitting(model, source);
+  for (std::size_t i = 0; i < spec.columns.size(); ++i) {
+    const bool are_labels = columns[i].name == "labels";
+    const Status ok =
+        are_labels ? fitting.labels(columns[i], spec.columns[i]) : fitting.inputs(columns[i], spec.columns[i]);
+    if (!ok) return ok;
   }
   return {};
 }

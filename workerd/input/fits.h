@@ -8,12 +8,10 @@
 
 namespace disttrain::input {
 
-// Checks that the model fits the data set, which was loaded from `source`. Errors: kConfig if the sizes differ, kData
-// if a label is out of range. The error text says what the data set has, what the model expects, and which setting
-// can be changed.
-Status fits(const Dataset& dataset, const ModelSpec& model, const Source& source);
-
-// The number of target values per record that this model needs from Dataset::gather(). 0 if the model needs labels.
-std::uint64_t target_width(const ModelSpec& model);
+// Checks that the model `spec`, which `model` chooses, fits the data set, which was loaded from `source`: column i of
+// the model can take the values of column i of the data set. The model may have fewer columns than the data set.
+// Errors: kConfig if the sizes or types differ, kData if a label is out of range. The error text says what the data set
+// has, what the model expects, and which setting can be changed.
+Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source);
 
 }  // namespace disttrain::input

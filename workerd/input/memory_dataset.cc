@@ -8,57 +8,98 @@
 
 namespace disttrain::input {
 
+namespace {
+
+enum Column : std::size_t { kInputs = 0, kLabels = 1 };
+
+template <typename T>
+std::span<T> as(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+// Calls `body` with `out` as a span of the type that `dtype` names.
+template <typename Body>
+void with_type(DType dtype, std::span<std::byte> out, const Body& body) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return body(as<float>(out));
+    case DType::kFloat64:
+      return body(as<double>(out));
+    case DType::kInt32:
+      return body(as<std::int32_t>(out));
+    case DType::kInt64:
+      return body(as<std::int64_t>(out));
+    case DType::kUint8:
+      return body(as<std::uint8_t>(out));
+    case DType::kFloat16:
+    case DType::kBfloat16:
+    case DType::kBytes:
+      break;
+  }
+  DISTTRAIN_CHECK(false);  // fits() refuses these types
+}
+
+}  // namespace
+
 MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64_t end, double scale)
     : contents_(std::move(contents)), begin_(begin), records_(end - begin), scale_(static_cast<float>(scale)) {
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, contents_.records);
+  const DType inputs = contents_.bytes != nullptr ? DType::kUint8 : DType::kFloat32;
+  columns_.push_back({.name = "inputs", .dtype = inputs, .elements = contents_.input_elements});
   if (contents_.target_elements == 0) {
     DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
     const auto first = contents_.labels.begin();
-    largest_label_ =
-        *std::max_element(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end));
+    const auto largest =
+        std::max_element(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end));
+    columns_.push_back({.name = "labels", .dtype = DType::kInt64, .elements = 1, .largest = *largest});
+  } else {
+    columns_.push_back({.name = "labels", .dtype = DType::kFloat32, .elements = contents_.target_elements});
   }
 }
 
-void MemoryDataset::gather(std::span<const std::uint64_t> indices, std::span<float> inputs,
-                           std::span<std::int64_t> labels, std::span<float> targets) const {
-  DISTTRAIN_CHECK_EQ(inputs.size(), indices.size() * contents_.input_elements);
+void MemoryDataset::gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
+                           std::span<std::byte> out) const {
+  DISTTRAIN_CHECK_LT(column, columns_.size());
+  DISTTRAIN_CHECK_EQ(out.size(), indices.size() * element_count(as) * size_of(as.dtype));
   for (const std::uint64_t index : indices) DISTTRAIN_CHECK_LT(index, records_);
-  gather_inputs(indices, inputs.data());
-  if (!labels.empty()) {
-    DISTTRAIN_CHECK_EQ(contents_.target_elements, 0u);
-    DISTTRAIN_CHECK_EQ(labels.size(), indices.size());
-    for (std::size_t i = 0; i < indices.size(); ++i) labels[i] = contents_.labels[begin_ + indices[i]];
-  }
-  if (!targets.empty()) gather_targets(indices, targets);
+  const bool is_float = as.dtype == DType::kFloat32 || as.dtype == DType::kFloat64;
+  with_type(as.dtype, out, [&](auto values) {
+    if (column == kInputs)
+      gather_inputs(indices, is_float ? scale_ : 1.0F, values);
+    else
+      gather_targets(indices, values);
+  });
 }
 
-void MemoryDataset::gather_inputs(std::span<const std::uint64_t> indices, float* out) const {
+template <typename T>
+void MemoryDataset::gather_inputs(std::span<const std::uint64_t> indices, float scale, std::span<T> out) const {
   const std::uint64_t elements = contents_.input_elements;
   if (contents_.bytes != nullptr) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(contents_.bytes.get());
-    gather_rows(bytes + begin_ * elements, elements, indices, scale_, out);
+    gather_rows(bytes + begin_ * elements, elements, indices, scale, out.data());
   } else {
-    gather_rows(contents_.floats.data() + begin_ * elements, elements, indices, scale_, out);
+    gather_rows(contents_.floats.data() + begin_ * elements, elements, indices, scale, out.data());
   }
 }
 
-void MemoryDataset::gather_targets(std::span<const std::uint64_t> indices, std::span<float> out) const {
-  DISTTRAIN_CHECK_EQ(out.size() % indices.size(), 0u);
+template <typename T>
+void MemoryDataset::gather_targets(std::span<const std::uint64_t> indices, std::span<T> out) const {
+  if (indices.empty()) return;
   const std::size_t width = out.size() / indices.size();
   if (contents_.target_elements != 0) {
     DISTTRAIN_CHECK_EQ(width, contents_.target_elements);
     gather_rows(contents_.targets.data() + begin_ * width, width, indices, 1.0F, out.data());
     return;
   }
-  if (width > 1) std::fill(out.begin(), out.end(), 0.0F);
+  if (width > 1) std::fill(out.begin(), out.end(), T(0));
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t label = contents_.labels[begin_ + indices[i]];
     if (width == 1) {
-      out[i] = static_cast<float>(label);
+      out[i] = static_cast<T>(label);
     } else {
       DISTTRAIN_CHECK_LT(static_cast<std::uint64_t>(label), width);
-      out[i * width + static_cast<std::size_t>(label)] = 1.0F;
+      out[i * width + static_cast<std::size_t>(label)] = T(1);
     }
   }
 }

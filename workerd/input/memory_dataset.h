@@ -30,23 +30,23 @@ class MemoryDataset final : public Dataset {
   MemoryDataset(Contents contents, std::uint64_t begin, std::uint64_t end, double scale);
 
   std::uint64_t records() const override { return records_; }
-  std::uint64_t input_elements() const override { return contents_.input_elements; }
-  std::uint64_t target_elements() const override { return contents_.target_elements; }
-  std::int64_t largest_label() const override { return largest_label_; }
+  const std::vector<DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return contents_.bytes_read; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
-  void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
-              std::span<float> targets) const override;
+  void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
+              std::span<std::byte> out) const override;
 
  private:
-  void gather_inputs(std::span<const std::uint64_t> indices, float* out) const;
-  void gather_targets(std::span<const std::uint64_t> indices, std::span<float> out) const;
+  template <typename T>
+  void gather_inputs(std::span<const std::uint64_t> indices, float scale, std::span<T> out) const;
+  template <typename T>
+  void gather_targets(std::span<const std::uint64_t> indices, std::span<T> out) const;
 
   const Contents contents_;
   const std::uint64_t begin_;
   const std::uint64_t records_;
   const float scale_;
-  std::int64_t largest_label_ = -1;
+  std::vector<DatasetColumn> columns_;
 };
 
 }  // namespace disttrain::input

@@ -29,8 +29,7 @@ Prefetcher::Prefetcher(const Dataset& dataset, EpochOrder order, const PrefetchO
   DISTTRAIN_CHECK_GE(options.batch_size, 1u);
   DISTTRAIN_CHECK_LE(records_, dataset.records());
   for (std::size_t i = 0; i < options.prefetch + kHeld; ++i) {
-    free_.emplace_back(
-        new ReadyBatch{{}, BatchBuffer(options.batch_size, dataset.input_elements(), options.target_width)});
+    free_.emplace_back(new ReadyBatch{{}, BatchBuffer(options.batch_size, options.columns)});
   }
   indices_.reserve(options.batch_size);
   thread_ = std::thread([this] { run(); });

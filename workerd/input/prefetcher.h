@@ -44,9 +44,9 @@ struct PrefetchStats {
 };
 
 struct PrefetchOptions {
-  std::uint64_t batch_size = 0;    // maximum number of examples in a batch, >= 1
-  std::uint32_t prefetch = 2;      // batches requested ahead, >= 1
-  std::uint64_t target_width = 0;  // target values per record (fits.h)
+  std::uint64_t batch_size = 0;     // maximum number of examples in a batch, >= 1
+  std::uint32_t prefetch = 2;       // batches requested ahead, >= 1
+  std::vector<ColumnSpec> columns;  // the model's; the data set fits them (fits.h)
 };
 
 // All calls come from the consumer's thread. The data set must outlive the prefetcher.

@@ -16,10 +16,12 @@ void prefetch(const void* from, std::size_t bytes) {
   for (std::size_t at = 0; at < std::min(bytes, kMostPrefetchBytes); at += kLineBytes) __builtin_prefetch(line + at);
 }
 
+}  // namespace
+
 // Prefetches a few rows ahead. The rows are scattered over the memory, so without this each row would wait for memory.
-template <typename T>
-void gather(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
-            float* __restrict out) {
+template <typename T, typename Out>
+void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
+                 Out* __restrict out) {
   const std::size_t bytes = elements * sizeof(T);
   for (std::size_t i = 0; i < std::min(kRowsAhead, indices.size()); ++i) {
     prefetch(values + indices[i] * elements, bytes);
@@ -27,21 +29,21 @@ void gather(const T* values, std::uint64_t elements, std::span<const std::uint64
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i + kRowsAhead < indices.size()) prefetch(values + indices[i + kRowsAhead] * elements, bytes);
     const T* __restrict row = values + indices[i] * elements;
-    for (std::size_t j = 0; j < elements; ++j) out[j] = static_cast<float>(row[j]) * scale;
+    for (std::size_t j = 0; j < elements; ++j) out[j] = static_cast<Out>(static_cast<float>(row[j]) * scale);
     out += elements;
   }
 }
 
-}  // namespace
-
-void gather_rows(const std::uint8_t* values, std::uint64_t elements, std::span<const std::uint64_t> indices,
-                 float scale, float* out) {
-  gather(values, elements, indices, scale, out);
-}
-
-void gather_rows(const float* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
-                 float* out) {
-  gather(values, elements, indices, scale, out);
-}
+using Indices = std::span<const std::uint64_t>;
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, float*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, double*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, std::int32_t*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, std::int64_t*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, std::uint8_t*);
+template void gather_rows(const float*, std::uint64_t, Indices, float, float*);
+template void gather_rows(const float*, std::uint64_t, Indices, float, double*);
+template void gather_rows(const float*, std::uint64_t, Indices, float, std::int32_t*);
+template void gather_rows(const float*, std::uint64_t, Indices, float, std::int64_t*);
+template void gather_rows(const float*, std::uint64_t, Indices, float, std::uint8_t*);
 
 }  // namespace disttrain::input

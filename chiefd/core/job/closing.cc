@@ -105,6 +105,7 @@ EndRecord Closing::end_record(Instant now) const {
   end.skipped = status.skipped;
   end.staleness = status.staleness;
   end.loss = status.loss;
+  end.metrics = status.metrics;
   end.evaluation = status.evaluation;
   end.code = status.code;
   end.root_cause = status.root_cause;

@@ -58,6 +58,7 @@ void Progress::recall(const EndRecord& end) {
   report_.staleness = end.staleness;
   loss_ = end.loss;
   steps_at_end_ = end.steps_target;
+  metrics_at_end_ = end.metrics;
   evaluation_ = end.evaluation;
 }
 
@@ -76,7 +77,7 @@ double Progress::training_seconds() const {
 
 void Progress::evaluated(const Evaluated& evaluated) {
   if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
-  evaluation_ = EvaluationStatus{evaluated.step,     evaluated.loss,  evaluated.accuracy,
+  evaluation_ = EvaluationStatus{evaluated.step,     evaluated.loss,  evaluated.metrics,
                                  evaluated.examples, evaluated.final, evaluated.parameters_hash};
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "chiefd/core/journal_state.h"
 #include "common/messages/control.h"
@@ -52,8 +53,9 @@ class Progress {
 
   void evaluated(const Evaluated& evaluated);
   const std::optional<EvaluationStatus>& evaluation() const { return evaluation_; }
-  // The step target of a job that ended before a restart of the chief.
+  // The step target, and the training metrics, of a job that ended before a restart of the chief.
   std::optional<std::uint64_t> steps_at_end() const { return steps_at_end_; }
+  const std::optional<std::vector<MetricValue>>& metrics_at_end() const { return metrics_at_end_; }
 
  private:
   PacerReport report_;
@@ -67,6 +69,7 @@ class Progress {
   double evaluation_seconds_ = 0.0;
   std::optional<EvaluationStatus> evaluation_;
   std::optional<std::uint64_t> steps_at_end_;
+  std::optional<std::vector<MetricValue>> metrics_at_end_;
 };
 
 }  // namespace disttrain::chiefd

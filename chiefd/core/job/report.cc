@@ -74,6 +74,8 @@ void JobReport::add_progress(JobStatus& status, Instant now) const {
   }
   status.examples = report.examples;
   status.loss = progress_.loss();
+  status.metrics = progress_.metrics_at_end() ? *progress_.metrics_at_end()
+                                              : worker_figures_.mean_metrics(workers_.roster().members);
   if (report.learning_rate > 0.0) status.learning_rate = report.learning_rate;
   status.epoch = report.complete_epochs;
   status.late = report.late;

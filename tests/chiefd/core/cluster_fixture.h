@@ -165,7 +165,7 @@ class ClusterTest : public testing::Test {
   bool obedient_ = true;
   bool answers_close_ = true;
   bool answers_fence_ = true;
-  ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
+  ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, {}, {}, {}};
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
   // Pairs of a worker and a ps between which the link is broken. If the chief asks the worker, the worker reports that

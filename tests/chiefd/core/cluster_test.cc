@@ -148,10 +148,11 @@ TEST_F(TrainingTest, WholeLifeOfAJob) {
   finish(job, worker(1));
   EXPECT_EQ(status(job).state, JobState::kEvaluating);
   ASSERT_EQ(sent<Evaluate>(worker(0)).size(), 1u);
-  say(worker(0), Evaluated{job, Generation(1), Step(100), true, 0.5, 0.9, 100, {}, false});
+  say(worker(0),
+      Evaluated{job, Generation(1), Step(100), true, 0.5, {{"accuracy", 0.9}, {"auc", 0.8}}, 100, {}, false});
   EXPECT_EQ(status(job).state, JobState::kFinished);
   EXPECT_EQ(status(job).global_step, 100u);
-  EXPECT_EQ(status(job).evaluation->accuracy, 0.9);
+  EXPECT_EQ(status(job).evaluation->metrics, (std::vector<MetricValue>{{"accuracy", 0.9}, {"auc", 0.8}}));
   EXPECT_EQ(status(job).tasks.size(), 4u);
   EXPECT_EQ(count_sent<CloseJob>(), 4u);
   EXPECT_EQ(ended_, std::vector<JobId>{job});

@@ -132,7 +132,7 @@ TEST_F(MemoryTest, NewChiefKnowsForHowManyWorkersMemoryWasMade) {
 
 // most_workers() returns the largest number of workers whose bytes fit. why_not() must agree with it.
 TEST(MemoryFit, IsTheLargestNumberWhoseSumFits) {
-  ModelSpec model{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, 784, 10};
+  ModelSpec model{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, {}, {}, {}};
   for (const Mode mode : {Mode::kAsync, Mode::kSync}) {
     JobConfig job;
     job.train.mode = mode;

@@ -491,13 +491,16 @@ TEST_F(ReclaimTest, LastFiguresOfAJobAreKnownToLaterChiefs) {
   lend_all(job);
   pacer_.loss = 0.25;
   pacer_.examples = 1000;
+  const std::vector<MetricValue> trained = {{"accuracy", 0.5}};
+  heartbeats_[worker(0)].metrics = trained;
+  pass(std::chrono::milliseconds(100));
   report_pacer(100, 1);
   finish(job, worker(0));
   Evaluated evaluated;
   evaluated.job = job;
   evaluated.generation = Generation(1);
   evaluated.step = Step(100);
-  evaluated.accuracy = 0.75;
+  evaluated.metrics = {{"accuracy", 0.75}};
   evaluated.final = true;
   say(worker(0), evaluated);
   for (int i = 0; i < 2; ++i) {
@@ -508,7 +511,8 @@ TEST_F(ReclaimTest, LastFiguresOfAJobAreKnownToLaterChiefs) {
     EXPECT_EQ(known.examples, 1000u);
     EXPECT_EQ(known.loss, 0.25);
     ASSERT_TRUE(known.evaluation);
-    EXPECT_EQ(known.evaluation->accuracy, 0.75);
+    EXPECT_EQ(known.evaluation->metrics, evaluated.metrics);
+    EXPECT_EQ(known.metrics, trained);
     restart_chief();
   }
 }

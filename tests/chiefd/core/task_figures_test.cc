@@ -53,6 +53,30 @@ TEST_F(TaskFiguresTest, RateAndLossAreTheWorkersOwn) {
   EXPECT_FALSE(figures(job, ps(0)).loss);
 }
 
+TEST_F(TaskFiguresTest, MetricsOfTheJobAreTheMeansOverItsWorkers) {
+  const JobId job = train(job_config("a"), 3);
+  EXPECT_TRUE(status(job).metrics.empty());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  heartbeats_[worker(0)].metrics = {{"accuracy", 0.5}, {"recall", nan}};
+  heartbeats_[worker(1)].metrics = {{"recall", 0.25}, {"accuracy", 1.0}, {"auc", nan}};
+  pass(milliseconds(100));
+  EXPECT_EQ(status(job).metrics, (std::vector<MetricValue>{{"accuracy", 0.75}, {"recall", 0.25}}));
+  heartbeats_[worker(0)].metrics = {};
+  pass(milliseconds(100));
+  EXPECT_EQ(value_of(status(job).metrics, "accuracy"), 0.75) << "the newest values that the worker has told";
+  kill(worker(1));
+  EXPECT_EQ(status(job).metrics, (std::vector<MetricValue>{{"accuracy", 0.5}})) << "a lost worker doesn't count";
+}
+
+TEST_F(TaskFiguresTest, WorkersWithDifferentMetricsGiveNoMoreThanOneMayHave) {
+  const JobId job = train(job_config("a"));
+  for (std::uint32_t i : {0u, 1u})
+    for (std::size_t n = 0; n < kMaxMetrics; ++n)
+      heartbeats_[worker(i)].metrics.push_back({"m" + std::to_string(i) + "_" + std::to_string(n), 1.0});
+  pass(milliseconds(100));
+  EXPECT_EQ(status(job).metrics.size(), kMaxMetrics);
+}
+
 TEST_F(TaskFiguresTest, LagIsBehindTheFurthestTaskOfItsRole) {
   const JobId job = train(job_config("a"), 3);
   reach(worker(0), 40);

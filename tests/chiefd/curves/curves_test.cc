@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -197,7 +199,7 @@ TEST(Curves, RestoredJobKeepsEarlierRecordsUpToItsFirstStep) {
 TEST(Curves, EachEvaluationIsRecordedOnce) {
   Curves curves([](const std::string& why) { ADD_FAILURE() << why; });
   JobStatus status = status_at(100);
-  status.evaluation = EvaluationStatus{.step = Step(90), .loss = 0.5, .accuracy = 0.9, .examples = 10};
+  status.evaluation = EvaluationStatus{.step = Step(90), .loss = 0.5, .metrics = {{"auc", 0.9}}, .examples = 10};
   curves.look(kStart, kWall, status);
   curves.look(kStart + 1s, kWall, status);
   EXPECT_EQ(curves.evaluations().size(), 1u);
@@ -205,6 +207,25 @@ TEST(Curves, EachEvaluationIsRecordedOnce) {
   status.evaluation->step = Step(100);
   curves.look(kStart + 2s, kWall, status);
   EXPECT_EQ(curves.evaluations().size(), 2u);
+}
+
+TEST(Curves, MetricsAreRecordedByName) {
+  const EventFolder folder;
+  fs::create_directory(folder.path() / "digits");
+  {
+    Curves curves([](const std::string& why) { ADD_FAILURE() << why; });
+    JobStatus status = status_at(100, folder.path());
+    status.loss = 0.5;
+    status.metrics = {{"accuracy", 0.75}, {"mae", std::numeric_limits<double>::infinity()}};
+    status.evaluation = EvaluationStatus{
+        .step = Step(90), .loss = 0.25, .metrics = {{"top_5", 0.875}, {"recall", std::nan("")}}, .examples = 10};
+    curves.look(kStart, kWall, status);
+  }
+  EXPECT_EQ(hexadecimal(folder.bytes("digits/events")),
+            hexadecimal(version_record(kWall) + restart_record(kWall, 100) +
+                        scalars_record(kWall, 100,
+                                       {{"train/loss", 0.5}, {"train/accuracy", 0.75}, {"train/learning_rate", 0.5}}) +
+                        scalars_record(kWall, 90, {{"evaluation/loss", 0.25}, {"evaluation/top_5", 0.875}})));
 }
 
 TEST(Curves, AnotherJobClearsThem) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "chiefd/journal/limits.h"
@@ -11,9 +13,7 @@
 
 namespace disttrain::wire {
 template <>
-inline constexpr std::size_t kFields<chiefd::EvaluationStatus> = 6;
-template <>
-inline constexpr std::size_t kFields<chiefd::EndRecord> = 16;
+inline constexpr std::size_t kFields<chiefd::EndRecord> = 17;
 }  // namespace disttrain::wire
 
 namespace disttrain::chiefd {
@@ -68,6 +68,31 @@ std::vector<Record> empty_records(std::index_sequence<I...>) {
 TEST(JournalCodec, EveryRecordOfDefaultsComesBack) {
   for (const Record& record : empty_records(std::make_index_sequence<std::variant_size_v<Record>>()))
     EXPECT_EQ(trip(record), record) << "record " << record.index();
+}
+
+// The fields `hasAccuracy` and `accuracy` of an evaluation are retired, so encode_record() doesn't write them. This
+// test writes them into the encoded record. They are at fixed distances from `loss`.
+TEST(JournalCodec, AccuracyThatAnOlderChiefWroteIsAMetric) {
+  EndRecord end;
+  end.evaluation = EvaluationStatus{.step = Step(7), .loss = 1.2345, .metrics = {}};
+  Bytes bytes = encoded(end);
+  const auto loss = std::as_bytes(std::span(&end.evaluation->loss, 1));
+  const auto at = std::search(bytes.begin(), bytes.end(), loss.begin(), loss.end());
+  ASSERT_NE(at, bytes.end());
+  *(at + 8) |= std::byte{1};
+  const double accuracy = 0.75;
+  std::memcpy(&*(at + 16), &accuracy, sizeof accuracy);
+  end.evaluation->metrics = {{"accuracy", 0.75}};
+  const Result<Record> decoded = decode_record(bytes);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(*decoded, Record(end));
+}
+
+TEST(JournalCodec, MetricsThatCouldNotBeReadAreNotWritten) {
+  EndRecord end;
+  end.state = JobState::kFinished;
+  end.metrics.resize(kMaxMetrics + 1);
+  EXPECT_EQ(refused(end).code, ErrorCode::kSoftware);
 }
 
 TEST(JournalCodec, TextsAreBytes) {

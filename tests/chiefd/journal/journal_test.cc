@@ -70,9 +70,9 @@ Record some_record(int i) {
                               {std::chrono::seconds(4), 90, 900},
                               "/models/first"};
     case 4:
-      return DescribedRecord{
-          JobDescribed{job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, 784, 10},
-                       60000, 10000}};
+      return DescribedRecord{JobDescribed{
+          job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, {}, {}, {}}, 60000,
+          10000}};
     case 5:
       return TrainingRecord{job, Generation(5)};
     case 6:
@@ -105,9 +105,10 @@ Record some_record(int i) {
       end.skipped = 4;
       end.staleness = 1.5;
       end.loss = 0.25;
-      end.evaluation = EvaluationStatus{Step(20), 0.5, 0.75, 100, true, 77};
+      end.evaluation = EvaluationStatus{Step(20), 0.5, {{"accuracy", 0.75}}, 100, true, 77};
       end.code = ErrorCode::kUnavailable;
       end.root_cause = RootCause{TaskId{Role::kPs, 1}, "out of memory"};
+      end.metrics = {{"accuracy", 0.5}};
       return end;
     }
     default:

@@ -48,6 +48,7 @@ ShardCluster::ShardCluster(const Layout& layout, const TrainSection& train, std:
     options.train = train;
     options.roster = roster_of(workers);
     options.train_records = records;
+    options.awaits_values = layout.model.brings_values;
     nodes_.push_back(std::make_unique<ShardNode>(*this, layout_, options, 7));
   }
 }

@@ -95,8 +95,9 @@ TEST(RootCause, NamesTaskReasonLogAndAdvice) {
 
 TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
   const Json status = failed_status(Json(), "mnist", "chief/0", "gone", std::nullopt, {});
-  for (const char* key : {"job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second",
-                          "loss", "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"})
+  for (const char* key :
+       {"job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second", "loss",
+        "metrics", "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"})
     EXPECT_TRUE(status.contains(key)) << key;
   EXPECT_EQ(status["job"], "mnist");
 }
@@ -125,6 +126,20 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
   EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
                                                  HasSubstr("500 steps, trained for 5 s, 12,346 examples/s"),
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
+}
+
+TEST(Summary, NamesEachMetricWithTheAccuracyFirst) {
+  Json status = running();
+  status["evaluation"] = {{"accuracy", 0.93125},
+                          {"loss", 0.2},
+                          {"examples", 1000},
+                          {"metrics", {{"auc", 0.5}, {"recall", nullptr}, {"accuracy", 0.93125}, {"top_5", 0.75}}}};
+  EXPECT_THAT(said(print_summary, status),
+              HasSubstr("  test accuracy 0.9313, auc 0.5000, top_5 0.7500, loss 0.2000 over 1,000 examples\n"));
+  status["evaluation"] = {{"accuracy", nullptr}, {"loss", 0.2}, {"examples", 1000}, {"metrics", {{"mae", 0.5}}}};
+  EXPECT_THAT(said(print_summary, status), HasSubstr("  test mae 0.5000, loss 0.2000 over 1,000 examples\n"));
+  status["evaluation"] = {{"accuracy", nullptr}, {"loss", 0.2}, {"examples", 1000}, {"metrics", Json::object()}};
+  EXPECT_THAT(said(print_summary, status), HasSubstr("  test loss 0.2000 over 1,000 examples\n"));
 }
 
 TEST(Summary, LeavesOutWhatIsNotKnown) {

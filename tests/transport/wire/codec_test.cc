@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "tests/transport/wire/every_field.h"
@@ -48,7 +50,7 @@ TEST(ControlCodec, AbsentOptionalsStayAbsent) {
   const auto heartbeat = std::get<Heartbeat>(there_and_back(Heartbeat{}));
   EXPECT_FALSE(heartbeat.pacer.has_value());
   EXPECT_FALSE(std::get<LeaseGrant>(there_and_back(LeaseGrant{})).lease.has_value());
-  EXPECT_FALSE(std::get<Evaluated>(there_and_back(Evaluated{})).accuracy.has_value());
+  EXPECT_TRUE(std::get<Evaluated>(there_and_back(Evaluated{})).metrics.empty());
 }
 
 TEST(ControlCodec, BigMessagesTravelAsBlobs) {
@@ -72,6 +74,34 @@ TEST(ControlCodec, ListsOverTheirBoundAreRefusedByTheWriter) {
   ASSERT_FALSE(encoded);
   EXPECT_EQ(encoded.error().message,
             "can't write message SetRoster: its list of members has 1025 entries; at most 1024 are allowed");
+  Evaluated evaluated;
+  evaluated.metrics.resize(kMaxMetrics + 1);
+  ASSERT_FALSE(encode(evaluated));
+  EXPECT_NE(encode(evaluated).error().message.find("its list of metrics has 65 entries; at most 64 are allowed"),
+            std::string::npos);
+  JobDescribed described;
+  described.model.columns.resize(kMaxColumns + 1);
+  EXPECT_FALSE(encode(described));
+  described.model.columns.clear();
+  described.model.metrics.resize(kMaxMetrics + 1);
+  EXPECT_FALSE(encode(described));
+}
+
+// The fields `hasAccuracy` and `accuracy` of Evaluated are retired, so encode() doesn't write them. This test writes
+// them into the encoded message. They are at fixed distances from `loss`.
+TEST(ControlCodec, AccuracyOfAnOlderWriterIsAMetric) {
+  Evaluated message;
+  message.loss = 1.2345;
+  std::vector<std::byte> bytes = expect_ok(encode(message)).bytes;
+  const auto loss = std::as_bytes(std::span(&message.loss, 1));
+  const auto at = std::search(bytes.begin(), bytes.end(), loss.begin(), loss.end());
+  ASSERT_NE(at, bytes.end());
+  *(at - 20) |= std::byte{2};
+  const double accuracy = 0.75;
+  std::memcpy(&*(at + 8), &accuracy, sizeof accuracy);
+  const auto back = std::get<Evaluated>(expect_ok(decode_control(FrameType::kBlob, {}, bytes)));
+  EXPECT_EQ(back.metrics, (std::vector<MetricValue>{{"accuracy", 0.75}}));
+  EXPECT_EQ(back.loss, 1.2345);
 }
 
 template <typename Message>
@@ -105,6 +135,35 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   auto model = filled<JobDescribed>();
   model.model.variables[0].shape = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
   EXPECT_NE(why_refused(model).find("immense"), std::string::npos);
+
+  model = filled<JobDescribed>();
+  model.model.columns[1].shape = {std::uint64_t{1} << 20, std::uint64_t{1} << 20};
+  EXPECT_NE(why_refused(model).find("has an empty or an immense shape"), std::string::npos);
+  model.model.columns[1].shape = {kMaxElements};
+  EXPECT_NE(why_refused(model).find("a record has more than"), std::string::npos) << "with the other column too many";
+  model.model.columns[1].shape = {3, 0};
+  EXPECT_NE(why_refused(model).find("has an empty or an immense shape"), std::string::npos);
+  model.model.columns[1].shape = {};
+  EXPECT_NE(why_refused(model).find("is ragged and has no dimension"), std::string::npos);
+  model.model.columns[1] = {.name = "x", .dtype = static_cast<DType>(8), .shape = {}};
+  EXPECT_NE(why_refused(model).find("type of a column is 8; expected 0 to 7"), std::string::npos);
+
+  model = filled<JobDescribed>();
+  model.model.metrics[1].kind = static_cast<MetricKind>(9);
+  EXPECT_NE(why_refused(model).find("kind of metric is 9; expected 0 to 8"), std::string::npos);
+  model.model.metrics[1] = {.name = "a metric"};
+  EXPECT_NE(why_refused(model).find("can't be named \"a metric\""), std::string::npos);
+  model.model.metrics[1] = {.name = model.model.metrics[0].name};
+  EXPECT_NE(why_refused(model).find("two metrics are named"), std::string::npos);
+
+  auto metrics = filled<Heartbeat>();
+  metrics.metrics[0].name = "a\nb";
+  EXPECT_NE(why_refused(metrics).find("name of a metric isn't printable"), std::string::npos);
+  metrics.metrics[0].name = "loss";
+  EXPECT_NE(why_refused(metrics).find("can't be named \"loss\""), std::string::npos);
+  auto evaluated = filled<Evaluated>();
+  evaluated.metrics[0] = evaluated.metrics[1];
+  EXPECT_NE(why_refused(evaluated).find("two metrics are named"), std::string::npos);
 
   auto lines = filled<LogLines>();
   lines.lines[1].level = 4;

@@ -43,9 +43,7 @@ inline constexpr std::size_t kFields = count_fields<T>();
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
-inline constexpr std::size_t kFields<Evaluated> = 10;
-template <>
-inline constexpr std::size_t kFields<Heartbeat> = 12;
+inline constexpr std::size_t kFields<Heartbeat> = 13;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
 
@@ -54,7 +52,7 @@ template <typename T, typename F>
 void with_fields(T& x, T& y, F f) {
   constexpr std::size_t n = kFields<std::remove_const_t<T>>;
 #define DISTTRAIN_PAIR(m) f(a##m, b##m)
-  static_assert(n <= 16, "a message has more fields than this table: lengthen it");
+  static_assert(n <= 17, "a message has more fields than this table: lengthen it");
   if constexpr (n == 0) {
   } else if constexpr (n == 1) {
     auto& [a1] = x;
@@ -135,6 +133,13 @@ void with_fields(T& x, T& y, F f) {
     DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
         DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
         DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14), DISTTRAIN_PAIR(15), DISTTRAIN_PAIR(16);
+  } else if constexpr (n == 17) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14), DISTTRAIN_PAIR(15), DISTTRAIN_PAIR(16),
+        DISTTRAIN_PAIR(17);
   }
 #undef DISTTRAIN_PAIR
 }
@@ -165,6 +170,16 @@ class Filler {
   void fill(Phase& x) { x = Phase::kEvaluate; }
   void fill(Want& x) { x = Want::kAll; }
   void fill(PushOutcome& x) { x = PushOutcome::kFinished; }
+  void fill(DType& x) { x = DType::kBytes; }
+  void fill(MetricKind& x) { x = MetricKind::kMae; }
+  void fill(MetricSpec& x) {
+    fill_other(x);
+    x.name = metric_name();
+  }
+  void fill(MetricValue& x) {
+    fill_other(x);
+    x.name = metric_name();
+  }
   void fill(VariableKind& x) { x = VariableKind::kState; }
   void fill(InitializerKind& x) { x = InitializerKind::kHe; }
   void fill(Placement& x) { x = Placement::kPartitioned; }
@@ -211,6 +226,8 @@ class Filler {
   void fill_other(T& x) {
     with_fields(x, x, [this](auto& field, auto&) { fill(field); });
   }
+
+  std::string metric_name() { return "top_" + std::to_string(next_ += 7) + "/a-b.C"; }
 
   Layout layout() {
     Layout layout;

@@ -13,13 +13,13 @@ ModelSection small_mlp() {
 }
 
 TEST(EngineFactory, MakesAnEngineForTheCpu) {
-  const auto engine = make_engine(small_mlp(), "cpu", 1);
+  const auto engine = make_engine(small_mlp(), "cpu", 1, {});
   ASSERT_TRUE(engine) << engine.error().message;
-  EXPECT_EQ((*engine)->describe().input_elements, 2U);
+  EXPECT_EQ(element_count((*engine)->describe().columns.at(0)), 2U);
 }
 
 TEST(EngineFactory, RefusesADeviceThatThisVersionHasNoEngineFor) {
-  const auto engine = make_engine(small_mlp(), "cuda:0", 1);
+  const auto engine = make_engine(small_mlp(), "cuda:0", 1, {});
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.error().code, ErrorCode::kConfig);
   EXPECT_NE(engine.error().message.find("\"cuda:0\""), std::string::npos) << engine.error().message;

@@ -1,7 +1,9 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "tests/workerd/compute/drive.h"
 #include "tests/workerd/compute/reference.h"
 #include "workerd/compute/fake_engine.h"
 
@@ -18,8 +20,11 @@ class FakeEngineTest : public testing::Test {
     ASSERT_TRUE(engine_->open(layout, parameters_, gradients_).has_value());
   }
 
-  Batch batch() const { return {labels_.size(), inputs_, labels_, {}}; }
+  test::Ran run(Program program = Program::kStep) {
+    return test::run(*engine_, loop_, program, {labels_.size(), inputs_, labels_, {}});
+  }
 
+  test::Loop loop_;
   std::unique_ptr<Engine> engine_;
   std::vector<float> parameters_;
   std::vector<float> gradients_;
@@ -29,48 +34,42 @@ class FakeEngineTest : public testing::Test {
 
 TEST_F(FakeEngineTest, GradientIsCoefficientTimesTheSumOfTheValues) {
   open({{2, 3}});
-  EXPECT_FLOAT_EQ(engine_->compute(batch(), {}, {})->loss, 7.5F);
+  EXPECT_FLOAT_EQ(run().loss(), 7.5F);
   EXPECT_EQ(gradients_, (std::vector<float>{30, 45, 15, 15, 30}));  // v1, then v0
 }
 
 TEST_F(FakeEngineTest, ReadsParametersWhenAsked) {
   open({{2}, 1, 10, true});
   parameters_ = {-4.0F, 5.0F};
-  ASSERT_TRUE(engine_->compute(batch(), {}, {}).has_value());
+  ASSERT_TRUE(run().output);
   EXPECT_EQ(gradients_, (std::vector<float>{15 + 2, 30 + 2}));
 }
 
 TEST_F(FakeEngineTest, AnnouncesVariablesFromTheLastToTheFirst) {
   open({{2, 3}});
-  std::vector<std::uint64_t> bounds;
-  ASSERT_TRUE(engine_
-                  ->compute(batch(), {},
-                            [&bounds](std::uint64_t begin, std::uint64_t end) {
-                              bounds.push_back(begin);
-                              bounds.push_back(end);
-                            })
-                  .has_value());
-  EXPECT_EQ(bounds, (std::vector<std::uint64_t>{0, 3, 3, 5}));
+  EXPECT_EQ(run().ranges, (test::Ranges{{0, 3}, {3, 5}}));
 }
 
 TEST_F(FakeEngineTest, EmptyBatchGivesZeroGradientsAndNoLoss) {
   open({{2}, 1, 10, true});
   parameters_ = {1.0F, 2.0F};
-  EXPECT_TRUE(std::isnan(engine_->compute({}, {}, {})->loss));
+  inputs_.clear();
+  labels_.clear();
+  EXPECT_EQ(run().output->examples, 0U);
   EXPECT_EQ(gradients_, (std::vector<float>{0, 0}));
 }
 
 TEST_F(FakeEngineTest, LabelOutOfRangeIsAnError) {
   open({{2}, 1, 2});
-  EXPECT_FALSE(engine_->compute(batch(), {}, {}).has_value());
+  EXPECT_FALSE(run().output);
 }
 
 TEST_F(FakeEngineTest, EvaluationNamesTheClassOfTheFirstParameter) {
   open({{2}});
   parameters_ = {-12.0F, 0.0F};
-  const Result<EvaluationResult> result = engine_->evaluate(batch());
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->correct, 1U);
+  const Result<EngineOutput> result = run(Program::kEvaluate).output;
+  ASSERT_TRUE(result);
+  EXPECT_THAT(result->metrics, testing::ElementsAre(1.0, 2.0));
   EXPECT_EQ(result->examples, 2U);
   EXPECT_DOUBLE_EQ(result->loss_sum, 15.0);
 }

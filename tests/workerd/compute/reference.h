@@ -14,6 +14,7 @@
 #include "common/layout.h"
 #include "workerd/compute/dropout.h"
 #include "workerd/compute/engine.h"
+#include "workerd/compute/records.h"
 
 namespace disttrain::workerd::test {
 
@@ -73,7 +74,7 @@ inline std::vector<double> dense_reference(const std::vector<double>& x, const s
 }
 
 // The loss of one row of outputs.
-inline double loss_reference(Loss loss, const std::vector<double>& outputs, const Batch& batch, std::size_t row) {
+inline double loss_reference(Loss loss, const std::vector<double>& outputs, const Records& batch, std::size_t row) {
   double largest = outputs[0];
   for (double output : outputs) largest = std::max(largest, output);
   double sum = 0.0;
@@ -92,7 +93,7 @@ inline double loss_reference(Loss loss, const std::vector<double>& outputs, cons
 }
 
 // Mean loss of an mlp over the batch.
-inline double mlp_loss(const ModelSection& model, const Variables& variables, const Batch& batch) {
+inline double mlp_loss(const ModelSection& model, const Variables& variables, const Records& batch) {
   double sum = 0.0;
   for (std::size_t row = 0; row < batch.examples; ++row) {
     const auto input = batch.inputs.subspan(row * model.layers[0], model.layers[0]);
@@ -131,7 +132,7 @@ inline std::vector<double> convolution_reference(const std::vector<double>& imag
 }
 
 // The mean loss of the cnn over the batch. seed: nullptr means without dropout.
-inline double cnn_loss(const ModelSection& model, const Variables& v, const Batch& batch, const StepSeed* seed) {
+inline double cnn_loss(const ModelSection& model, const Variables& v, const Records& batch, const StepSeed* seed) {
   std::vector<float> mask(batch.examples * 512, 1.0F);
   if (seed != nullptr) dropout_mask(*seed, model.dropout, mask);
   double sum = 0.0;

@@ -4,14 +4,16 @@
 #include <limits>
 #include <string>
 
+#include "tests/workerd/compute/drive.h"
 #include "tests/workerd/compute/reference.h"
-#include "workerd/compute/torch_engine.h"
+#include "workerd/compute/torch_model.h"
 
 namespace disttrain::workerd {
 namespace {
 
+using test::Ran;
+using test::Ranges;
 using test::Variables;
-using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 ModelSection mlp(std::vector<std::uint32_t> layers, Activation activation, Loss loss) {
   ModelSection model;
@@ -33,7 +35,7 @@ ModelSection cnn(double dropout) {
 class Bench {
  public:
   explicit Bench(const ModelSection& model, std::uint64_t examples, std::uint32_t threads = 1)
-      : engine_(make_torch_engine(model, threads).value()),
+      : engine_(make_compute_engine(make_torch_model(model, threads).value(), loop_.post())),
         layout_(test::reversed_layout(engine_->describe())),
         parameters_(test::random_floats(element_count(layout_.model), 0.3F, 1)),
         gradients_(parameters_.size(), std::numeric_limits<float>::quiet_NaN()) {
@@ -43,7 +45,7 @@ class Bench {
   }
 
   void resize(std::uint64_t examples) {
-    inputs_ = test::random_floats(examples * layout_.model.input_elements, 1.0F, 2);
+    inputs_ = test::random_floats(examples * element_count(layout_.model.columns[0]), 1.0F, 2);
     labels_.clear();
     for (std::uint64_t i = 0; i < examples; ++i) labels_.push_back(static_cast<std::int64_t>(i * 7 % outputs_));
     targets_ = test::random_floats(examples * outputs_, 1.0F, 3);
@@ -56,11 +58,20 @@ class Bench {
       if (i * 2654435761U % 101 > 20) inputs_[i] = 0.0F;
   }
 
-  Batch with_labels() const { return {labels_.size(), inputs_, labels_, {}}; }
-  Batch with_targets() const { return {labels_.size(), inputs_, {}, targets_}; }
+  // With a loss that compares values, a label becomes a 1 at the label's index among zeros.
+  Records with_labels() {
+    if (layout_.model.columns[1].dtype == DType::kInt64) return {labels_.size(), inputs_, labels_, {}};
+    ones_.assign(labels_.size() * outputs_, 0.0F);
+    for (std::size_t i = 0; i < labels_.size(); ++i) ones_[i * outputs_ + static_cast<std::size_t>(labels_[i])] = 1.0F;
+    return {labels_.size(), inputs_, {}, ones_};
+  }
+  Records with_targets() const { return {labels_.size(), inputs_, {}, targets_}; }
 
-  Result<StepResult> compute(const Batch& batch, const StepSeed& seed = {}, const RangeReady& ready = {}) {
-    return engine_->compute(batch, seed, ready);
+  Ran compute(const Records& batch, const StepSeed& seed = {}) {
+    return test::run(*engine_, loop_, Program::kStep, batch, seed);
+  }
+  Result<EngineOutput> evaluate(const Records& batch) {
+    return test::run(*engine_, loop_, Program::kEvaluate, batch).output;
   }
 
   Variables parameters() const { return test::split(layout_, parameters_); }
@@ -73,6 +84,7 @@ class Bench {
   Engine& engine() { return *engine_; }
 
  private:
+  test::Loop loop_;
   const std::unique_ptr<Engine> engine_;
   const Layout layout_;
   std::vector<float> parameters_;
@@ -81,6 +93,7 @@ class Bench {
   std::vector<float> inputs_;
   std::vector<std::int64_t> labels_;
   std::vector<float> targets_;
+  std::vector<float> ones_;
 };
 
 // Compares gradients with central differences of `loss`: for each variable, every `stride`-th element and the last one.
@@ -103,11 +116,11 @@ TEST_P(MlpGradients, EqualFiniteDifferences) {
   const auto [activation, loss] = GetParam();
   const ModelSection model = mlp({7, 9, 6, 5}, activation, loss);
   Bench bench(model, 4);
-  const Batch batch = bench.with_labels();
+  const Records batch = bench.with_labels();
   const auto reference = [&](const Variables& v) { return test::mlp_loss(model, v, batch); };
-  const Result<StepResult> result = bench.compute(batch);
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_NEAR(result->loss, reference(bench.parameters()), 1e-5);
+  const Ran result = bench.compute(batch);
+  ASSERT_TRUE(result.output) << result.output.error().message;
+  EXPECT_NEAR(result.loss(), reference(bench.parameters()), 1e-5);
   expect_gradients_of(reference, bench, 1);
 }
 
@@ -116,11 +129,11 @@ TEST_P(MlpGradients, EqualFiniteDifferencesWithTargets) {
   if (loss == Loss::kSoftmaxCrossEntropy) return;  // wants labels
   const ModelSection model = mlp({3, 4, 1}, activation, loss);
   Bench bench(model, 5);
-  const Batch batch = bench.with_targets();
+  const Records batch = bench.with_targets();
   const auto reference = [&](const Variables& v) { return test::mlp_loss(model, v, batch); };
-  const Result<StepResult> result = bench.compute(batch);
-  ASSERT_TRUE(result.has_value()) << result.error().message;
-  EXPECT_NEAR(result->loss, reference(bench.parameters()), 1e-5);
+  const Ran result = bench.compute(batch);
+  ASSERT_TRUE(result.output) << result.output.error().message;
+  EXPECT_NEAR(result.loss(), reference(bench.parameters()), 1e-5);
   expect_gradients_of(reference, bench, 1);
 }
 
@@ -153,8 +166,8 @@ TEST(MlpGradientsOfShapes, EqualFiniteDifferences) {
     const ModelSection model = mlp(c.layers, Activation::kTanh, Loss::kSoftmaxCrossEntropy);
     Bench bench(model, c.examples);
     if (c.sparse) bench.make_sparse();
-    const Batch batch = bench.with_labels();
-    ASSERT_TRUE(bench.compute(batch).has_value());
+    const Records batch = bench.with_labels();
+    ASSERT_TRUE(bench.compute(batch).output);
     expect_gradients_of([&](const Variables& v) { return test::mlp_loss(model, v, batch); }, bench, 331);
   }
 }
@@ -163,20 +176,20 @@ TEST(MlpEngine, SparseAndDenseProductsAgree) {
   const ModelSection model = mlp({784, 100, 10}, Activation::kSigmoid, Loss::kSoftmaxCrossEntropy);
   Bench bench(model, 100);
   bench.make_sparse();
-  ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+  ASSERT_TRUE(bench.compute(bench.with_labels()).output);
   const std::vector<float> sparse = bench.flat_gradients();
   for (float& input : bench.inputs())
     if (input == 0.0F) input = 1e-30F;  // almost zero, but not zero
-  ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+  ASSERT_TRUE(bench.compute(bench.with_labels()).output);
   for (std::size_t e = 0; e < sparse.size(); ++e) ASSERT_NEAR(sparse[e], bench.flat_gradients()[e], 1e-6) << e;
 }
 
 TEST(MlpEngine, SameStepGivesTheSameBits) {
   for (std::uint64_t examples : {10U, 100U}) {
     Bench bench(mlp({784, 100, 10}, Activation::kSigmoid, Loss::kSoftmaxCrossEntropy), examples);
-    ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+    ASSERT_TRUE(bench.compute(bench.with_labels()).output);
     const std::vector<float> first = bench.flat_gradients();
-    ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+    ASSERT_TRUE(bench.compute(bench.with_labels()).output);
     EXPECT_EQ(first, bench.flat_gradients());
   }
 }
@@ -186,7 +199,7 @@ TEST(MlpEngine, ThreadsAgree) {
   for (std::uint64_t examples : {10U, 100U}) {
     Bench one(model, examples, 1);
     Bench two(model, examples, 2);
-    for (Bench* bench : {&one, &two}) ASSERT_TRUE(bench->compute(bench->with_labels()).has_value());
+    for (Bench* bench : {&one, &two}) ASSERT_TRUE(bench->compute(bench->with_labels()).output);
     for (std::size_t e = 0; e < one.flat_gradients().size(); ++e)
       ASSERT_NEAR(one.flat_gradients()[e], two.flat_gradients()[e], 1e-6) << e;
   }
@@ -195,20 +208,17 @@ TEST(MlpEngine, ThreadsAgree) {
 TEST(MlpEngine, AnotherBatchSizeOverwritesAllGradients) {
   const ModelSection model = mlp({20, 12, 4}, Activation::kGelu, Loss::kMse);
   Bench bench(model, 50);
-  ASSERT_TRUE(bench.compute(bench.with_labels()).has_value());
+  ASSERT_TRUE(bench.compute(bench.with_labels()).output);
   bench.resize(3);
-  const Batch batch = bench.with_labels();
-  ASSERT_TRUE(bench.compute(batch).has_value());
+  const Records batch = bench.with_labels();
+  ASSERT_TRUE(bench.compute(batch).output);
   expect_gradients_of([&](const Variables& v) { return test::mlp_loss(model, v, batch); }, bench, 5);
 }
 
 Ranges ranges_of_a_step(Bench& bench) {
-  Ranges ranges;
-  EXPECT_TRUE(bench
-                  .compute(bench.with_labels(), {},
-                           [&ranges](std::uint64_t begin, std::uint64_t end) { ranges.emplace_back(begin, end); })
-                  .has_value());
-  return ranges;
+  const Ran ran = bench.compute(bench.with_labels());
+  EXPECT_TRUE(ran.output) << ran.output.error().message;
+  return ran.ranges;
 }
 
 TEST(MlpEngine, AnnouncesVariablesFromTheLastToTheFirst) {
@@ -228,7 +238,7 @@ TEST(MlpEngine, AnnouncesWhatIsFinalFromTheFrontInAnyLayout) {
   const ModelSection model = mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy);
   Bench bench(model, 2);
   const std::vector<float> expected = [&] {
-    EXPECT_TRUE(bench.compute(bench.with_labels()).has_value());
+    EXPECT_TRUE(bench.compute(bench.with_labels()).output);
     std::vector<float> first_variable = bench.flat_gradients();
     return std::vector<float>(first_variable.begin() + 29, first_variable.end());
   }();
@@ -245,58 +255,59 @@ TEST(MlpEngine, AnnouncesWhatIsFinalFromTheFrontInAnyLayout) {
   EXPECT_EQ(std::vector<float>(gradients.begin(), gradients.begin() + 30), expected);
 }
 
-TEST(TorchEngine, EmptyBatchGivesZeroGradientsAndNoLoss) {
+TEST(TorchModel, EmptyBatchGivesZeroGradientsAndNoLoss) {
   Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 0);
   EXPECT_EQ(ranges_of_a_step(bench), (Ranges{{0, 59}}));
   EXPECT_EQ(bench.flat_gradients(), std::vector<float>(59, 0.0F));
-  EXPECT_TRUE(std::isnan(bench.compute(bench.with_labels())->loss));
-  EXPECT_EQ(bench.engine().evaluate(bench.with_labels())->examples, 0U);
+  EXPECT_EQ(bench.compute(bench.with_labels()).output->examples, 0U);
+  EXPECT_EQ(bench.evaluate(bench.with_labels())->examples, 0U);
 }
 
-TEST(TorchEngine, LabelOutOfRangeIsAnErrorThatNamesIt) {
+TEST(TorchModel, LabelOutOfRangeIsAnErrorThatNamesIt) {
   Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
   bench.labels()[1] = 4;
-  const Result<StepResult> result = bench.compute(bench.with_labels());
-  ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().code, ErrorCode::kData);
-  EXPECT_THAT(result.error().message, testing::HasSubstr("label 4; the model has classes 0 to 3"));
+  const Ran result = bench.compute(bench.with_labels());
+  ASSERT_FALSE(result.output);
+  EXPECT_EQ(result.output.error().code, ErrorCode::kData);
+  EXPECT_THAT(result.output.error().message, testing::HasSubstr("label 4; the model has classes 0 to 3"));
   bench.labels()[1] = -1;
-  EXPECT_FALSE(bench.engine().evaluate(bench.with_labels()).has_value());
+  EXPECT_FALSE(bench.evaluate(bench.with_labels()));
 }
 
-TEST(TorchEngine, InputsOfAnotherSizeAreAnError) {
+TEST(TorchModel, InputsOfAnotherSizeAreAnError) {
   Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
   bench.inputs().pop_back();
-  const Result<StepResult> result = bench.compute(bench.with_labels());
-  ASSERT_FALSE(result.has_value());
-  EXPECT_THAT(result.error().message, testing::HasSubstr("11 input values; the model expects 12"));
+  const Ran result = bench.compute(bench.with_labels());
+  ASSERT_FALSE(result.output);
+  EXPECT_THAT(result.output.error().message, testing::HasSubstr("11 input values; the model expects 12"));
 }
 
-TEST(TorchEngine, InfiniteParametersGiveANonfiniteLossAndNoError) {
+TEST(TorchModel, InfiniteParametersGiveANonfiniteLossAndNoError) {
   Bench bench(mlp({6, 5, 4}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 2);
   for (float& parameter : bench.flat_parameters()) parameter = std::numeric_limits<float>::infinity();
-  const Result<StepResult> result = bench.compute(bench.with_labels());
-  ASSERT_TRUE(result.has_value());
-  EXPECT_FALSE(std::isfinite(result->loss));
+  const Ran result = bench.compute(bench.with_labels());
+  ASSERT_TRUE(result.output);
+  EXPECT_FALSE(std::isfinite(result.output->loss_sum));
 }
 
-TEST(TorchEngine, EvaluationCountsWhatThePredictionsSay) {
+TEST(TorchModel, EvaluationCountsWhatThePredictionsSay) {
   Bench bench(mlp({1, 3}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 3);
   // Biases, then weights: the model predicts class 2 if x > 0.5, and otherwise class 1.
   bench.flat_parameters() = {0.0F, 1.0F, 0.0F, 0.0F, 0.0F, 2.0F};
   bench.inputs() = {1.0F, 0.25F, -1.0F};
   bench.labels() = {2, 2, 1};
-  const Result<EvaluationResult> result = bench.engine().evaluate(bench.with_labels());
-  ASSERT_TRUE(result.has_value());
-  EXPECT_EQ(result->correct, 2U);
+  const Result<EngineOutput> result = bench.evaluate(bench.with_labels());
+  ASSERT_TRUE(result);
+  EXPECT_THAT(result->metrics, testing::ElementsAre(2.0, 3.0));
   EXPECT_EQ(result->examples, 3U);
-  EXPECT_NEAR(result->loss_sum, 3.0 * bench.compute(bench.with_labels())->loss, 1e-5);
+  const double loss_sum = result->loss_sum;
+  EXPECT_NEAR(loss_sum, bench.compute(bench.with_labels()).output->loss_sum, 1e-5);
 }
 
-TEST(TorchEngine, ModelThatCantBeBuiltIsAConfigError) {
-  const Result<std::unique_ptr<Engine>> engine = make_torch_engine(mlp({784}, Activation::kRelu, Loss::kMse), 1);
-  ASSERT_FALSE(engine.has_value());
-  EXPECT_EQ(engine.error().code, ErrorCode::kConfig);
+TEST(TorchModel, ModelThatCantBeBuiltIsAConfigError) {
+  const Result<std::unique_ptr<Computation>> made = make_torch_model(mlp({784}, Activation::kRelu, Loss::kMse), 1);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::kConfig);
 }
 
 TEST(CnnEngine, GradientsEqualFiniteDifferences) {
@@ -305,34 +316,34 @@ TEST(CnnEngine, GradientsEqualFiniteDifferences) {
     model.activation = activation;
     Bench bench(model, 2);
     for (float& parameter : bench.flat_parameters()) parameter *= 0.3F;
-    const Batch batch = bench.with_labels();
+    const Records batch = bench.with_labels();
     const StepSeed seed{7, 3, 1};
     const auto reference = [&](const Variables& v) { return test::cnn_loss(model, v, batch, &seed); };
-    const Result<StepResult> result = bench.compute(batch, seed);
-    ASSERT_TRUE(result.has_value()) << result.error().message;
-    EXPECT_NEAR(result->loss, reference(bench.parameters()), 1e-5);
+    const Ran result = bench.compute(batch, seed);
+    ASSERT_TRUE(result.output) << result.output.error().message;
+    EXPECT_NEAR(result.loss(), reference(bench.parameters()), 1e-5);
     expect_gradients_of(reference, bench, 150'001);
   }
 }
 
 TEST(CnnEngine, DropoutIsAFunctionOfTheStepSeed) {
   Bench bench(cnn(0.5), 2);
-  const Batch batch = bench.with_labels();
-  const float loss = bench.compute(batch, {1, 2, 3})->loss;
+  const Records batch = bench.with_labels();
+  const float loss = bench.compute(batch, {1, 2, 3}).loss();
   const std::vector<float> gradients = bench.flat_gradients();
-  EXPECT_NE(bench.compute(batch, {2, 2, 3})->loss, loss);
-  EXPECT_NE(bench.compute(batch, {1, 3, 3})->loss, loss);
-  EXPECT_NE(bench.compute(batch, {1, 2, 4})->loss, loss);
-  EXPECT_EQ(bench.compute(batch, {1, 2, 3})->loss, loss);
+  EXPECT_NE(bench.compute(batch, {2, 2, 3}).loss(), loss);
+  EXPECT_NE(bench.compute(batch, {1, 3, 3}).loss(), loss);
+  EXPECT_NE(bench.compute(batch, {1, 2, 4}).loss(), loss);
+  EXPECT_EQ(bench.compute(batch, {1, 2, 3}).loss(), loss);
   EXPECT_EQ(bench.flat_gradients(), gradients);
 }
 
 TEST(CnnEngine, EvaluationHasNoDropout) {
   Bench bench(cnn(0.5), 3);
   for (float& parameter : bench.flat_parameters()) parameter *= 0.3F;
-  const Batch batch = bench.with_labels();
+  const Records batch = bench.with_labels();
   const double expected = test::cnn_loss(cnn(0.5), bench.parameters(), batch, nullptr) * 3.0;
-  EXPECT_NEAR(bench.engine().evaluate(batch)->loss_sum, expected, 1e-4);
+  EXPECT_NEAR(bench.evaluate(batch)->loss_sum, expected, 1e-4);
 }
 
 TEST(CnnEngine, AnnouncesVariablesFromTheLastToTheFirst) {

@@ -15,7 +15,7 @@ class WorkerCoreTest : public ::testing::Test {
     facts_.self = Member{TaskId{Role::kWorker, 0}, Incarnation(7)};
     facts_.roster = Roster{RosterVersion(1), {facts_.self}};
     facts_.layout.shards = 2;
-    facts_.layout.model.classes = 10;
+
     facts_.layout.buckets = {Bucket{ShardId(0), 0, 0, 4}, Bucket{ShardId(1), 4, 0, 4}, Bucket{ShardId(0), 8, 4, 4}};
     facts_.shard_names = {"shard 0 (ps/0)", "shard 1 (ps/1)"};
     facts_.train_records = 100;
@@ -315,13 +315,13 @@ TEST_F(WorkerCoreTest, FinalEvaluationPullsFirstAndReportsThePacersVersion) {
   EXPECT_TRUE(take<RunEvaluation>().empty());
   for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(9));
   ASSERT_EQ(take<RunEvaluation>().size(), 1U);
-  give(EvaluationDone{20.0, 30, 40});
+  give(EvaluationDone{20.0, 40, {{"accuracy", 0.75}}});
   const auto report = take<ReportEvaluated>();
   ASSERT_EQ(report.size(), 1U);
   EXPECT_EQ(report[0].evaluated.step, Step(9));
   EXPECT_TRUE(report[0].evaluated.final);
   EXPECT_DOUBLE_EQ(report[0].evaluated.loss, 0.5);
-  EXPECT_DOUBLE_EQ(report[0].evaluated.accuracy.value(), 0.75);
+  EXPECT_EQ(report[0].evaluated.metrics, (std::vector<MetricValue>{{"accuracy", 0.75}}));
 }
 
 TEST_F(WorkerCoreTest, SynchronousEvaluationUsesTheParametersOfExactlyThatStep) {
@@ -337,7 +337,7 @@ TEST_F(WorkerCoreTest, SynchronousEvaluationUsesTheParametersOfExactlyThatStep) 
   EXPECT_EQ(take<RunEvaluation>().size(), 1U);
   EXPECT_TRUE(take<SendPull>().empty());
   EXPECT_TRUE(take<Compute>().empty());
-  give(EvaluationDone{1.0, 1, 2});
+  give(EvaluationDone{1.0, 2, {{"accuracy", 0.5}}});
   const auto report = take<ReportEvaluated>();
   ASSERT_EQ(report.size(), 1U);
   EXPECT_TRUE(report[0].evaluated.stalled_training);
@@ -359,7 +359,7 @@ TEST_F(WorkerCoreTest, AsynchronousEvaluationOfMidRunPullsFirst) {
   ASSERT_EQ(pulls.size(), 2U);
   for (const SendPull& pull : pulls) answer_pull(pull, Step(201));
   EXPECT_EQ(take<RunEvaluation>().size(), 1U);
-  give(EvaluationDone{1.0, 1, 2});
+  give(EvaluationDone{1.0, 2, {{"accuracy", 0.5}}});
   EXPECT_EQ(take<ReportEvaluated>().at(0).evaluated.step, Step(201));
   EXPECT_EQ(take<Compute>().size(), 1U);
 }
@@ -705,6 +705,77 @@ TEST_F(WorkerCoreTest, MarkThatIsAskedForAgainIsSentOnce) {
   EXPECT_TRUE(take<SendMark>().empty()) << "an earlier attempt";
   give(MarkRequested{6});
   EXPECT_EQ(take<SendMark>().size(), 2U) << "the next attempt";
+}
+
+// The shards ask for first values while the first pull waits.
+TEST_F(WorkerCoreTest, FirstValuesAreLoadedOnceAndSentToEveryShardThatAsks) {
+  begin();
+  const auto pulls = take<SendPull>();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  give(AcknowledgeArrived{ShardId(1), asks});
+  EXPECT_EQ(take<LoadValues>().size(), 1U);
+  EXPECT_TRUE(take<SendPush>().empty());
+  give(ValuesLoaded{});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 3U);
+  for (const SendPush& send : sent) {
+    EXPECT_TRUE(send.push.initial);
+    EXPECT_TRUE(send.payload);
+    EXPECT_EQ(send.push.last, send.push.bucket != BucketId(0));
+  }
+  give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(2)}});
+  give(AcknowledgeArrived{ShardId(1), Acknowledge{Sequence(1)}});
+  for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
+  make_batches_ready();
+  EXPECT_EQ(take<Compute>().size(), 1U);
+  give(Computed{0.5F});
+  EXPECT_EQ(take<SendPush>().front().sequence, Sequence(3)) << "the values took frames 1 and 2";
+}
+
+TEST_F(WorkerCoreTest, FirstValuesThatAChannelLostAreSentAgain) {
+  begin();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  give(ValuesLoaded{});
+  EXPECT_EQ(take<SendPush>().size(), 2U);
+  give(ChannelLost{ShardId(0), "cut"});
+  give(ChannelOpened{ShardId(0), Sequence(1)});
+  auto again = take<SendPush>();
+  ASSERT_EQ(again.size(), 1U) << "the shard has taken the first frame";
+  EXPECT_EQ(again[0].sequence, Sequence(2));
+  give(AcknowledgeArrived{ShardId(0), asks});
+  EXPECT_TRUE(take<SendPush>().empty()) << "they are on their way";
+}
+
+TEST_F(WorkerCoreTest, FirstValuesInTheMiddleOfTheTrainingAreAnError) {
+  begin_and_pull();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  ASSERT_EQ(take<Fail>().size(), 1U);
+}
+
+// While the engine computes, the answers to its first frames may arrive.
+TEST_F(WorkerCoreTest, CreditsComeBackDuringAComputation) {
+  facts_.config.train.mode = Mode::kAsync;
+  facts_.credits = 1;
+  begin_and_pull();
+  give(RangesReady{4});
+  ASSERT_EQ(take<SendPush>().size(), 1U);
+  EXPECT_TRUE(core_->awaits_answers());
+  Parameters answer;
+  answer.bucket = BucketId(0);
+  answer.version = Step(1);
+  answer.acknowledged = Sequence(1);
+  answer.roster = roster_;
+  give(ParametersArrived{ShardId(0), answer});
+  give(Computed{0.5F});
+  const auto rest = take<SendPush>();
+  ASSERT_EQ(rest.size(), 2U);
+  EXPECT_TRUE(rest[0].push.last || rest[1].push.last);
 }
 
 TEST_F(WorkerCoreTest, GradientThatIsComputedInAPauseWaitsForItsEnd) {

@@ -144,7 +144,6 @@ class Fleet {
   void turn_of(std::size_t w) {
     Worker& worker = *workers_[w];
     const auto s = static_cast<std::uint32_t>(pick(0, shards_n_ - 1));
-    if (worker.computing && rules_.pipeline == 0) return pick(0, 1) == 0 ? to_shard(w, s) : compute_on(w);
     switch (pick(0, 5)) {
       case 0:
         return to_shard(w, s);
@@ -354,8 +353,8 @@ class Fleet {
     worker.down[s].pop_front();
     if (back.acknowledge) return give(w, AcknowledgeArrived{ShardId(s), *back.acknowledge});
     const std::uint32_t landing = worker.core->landing();
-    if (worker.computing) {
-      ASSERT_NE(landing, worker.computing->parameters) << "parameters change under a computation";
+    if (worker.computing && landing == worker.computing->parameters) {
+      ASSERT_LT(back.parameters.bucket.value, worker.ready_ranges) << "parameters change under a computation";
     }
     worker.parameters[landing][back.parameters.bucket.value] = back.value;
     give(w, ParametersArrived{ShardId(s), back.parameters});
@@ -398,6 +397,7 @@ class Fleet {
   void carry_out(std::size_t, const Accuse&) {}
   void carry_out(std::size_t, const Fail& action) { FAIL() << action.error.message; }
   void carry_out(std::size_t, const SendMark&) { FAIL() << "a mark without a request"; }
+  void carry_out(std::size_t, const LoadValues&) { FAIL(); }
   void carry_out(std::size_t, const RunEvaluation&) { FAIL(); }
   void carry_out(std::size_t, const ReportEvaluated&) { FAIL(); }
 

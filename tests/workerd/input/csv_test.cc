@@ -27,7 +27,7 @@ class Csv : public testing::Test {
 TEST_F(Csv, NumbersAreInputsAndTheLastColumnIsTheLabel) {
   const auto dataset = load_text("1,2.5,0\n-3,4e1,2\n");
   ASSERT_NE(dataset, nullptr);
-  EXPECT_EQ(dataset->input_elements(), 2u);
+  EXPECT_EQ(input_elements(*dataset), 2u);
   EXPECT_EQ(all_rows(*dataset).inputs, (Floats{1, 2.5F, -3, 40}));
   EXPECT_EQ(all_rows(*dataset).labels, (Labels{0, 2}));
 }
@@ -57,7 +57,7 @@ TEST_F(Csv, TextLabelsAreNumberedInSortedOrderOverAllFiles) {
   ASSERT_NE(dataset, nullptr);
   EXPECT_EQ(all_rows(*dataset).inputs, (Floats{1, 2, 3, 4}));
   EXPECT_EQ(all_rows(*dataset).labels, (Labels{2, 1, 0, 2}));
-  EXPECT_EQ(dataset->largest_label(), 2);
+  EXPECT_EQ(largest_label(*dataset), 2);
 }
 
 TEST_F(Csv, TestSetTakesTheNumbersOfTheTrainingSet) {

@@ -63,16 +63,28 @@ MemoryDataset two_targets() {
 
 TEST(Gather, LabelsBecomeTargetsOfWidthOneAsValues) {
   const MemoryDataset dataset = three_labels();
-  Floats inputs(4), targets(2);
-  dataset.gather(std::vector<std::uint64_t>{0, 2}, inputs, {}, targets);
-  EXPECT_EQ(targets, (Floats{2, 1}));
+  EXPECT_EQ(gather<float>(dataset, {0, 2}, 1, DType::kFloat32, 1), (Floats{2, 1}));
 }
 
 TEST(Gather, LabelsBecomeWiderTargetsAsAOneAtTheirPlace) {
   const MemoryDataset dataset = three_labels();
-  Floats inputs(4), targets(6, 9.0F);
-  dataset.gather(std::vector<std::uint64_t>{0, 1}, inputs, {}, targets);
-  EXPECT_EQ(targets, (Floats{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(gather<float>(dataset, {0, 1}, 1, DType::kFloat32, 3), (Floats{0, 0, 1, 1, 0, 0}));
+}
+
+// Bytes keep their values, without the scale, unless they become floats.
+TEST(Gather, BytesBecomeWhatTheColumnAsksFor) {
+  Contents contents;
+  contents.records = 2;
+  contents.input_elements = 2;
+  contents.bytes = std::make_unique<std::byte[]>(4);
+  for (std::size_t i = 0; i < 4; ++i) contents.bytes[i] = std::byte(10 * (i + 1));
+  contents.labels = {0, 1};
+  const MemoryDataset dataset(std::move(contents), 0, 2, 0.5);
+  EXPECT_EQ(gather<float>(dataset, {1}, 0, DType::kFloat32, 2), (Floats{15, 20}));
+  EXPECT_EQ(gather<double>(dataset, {1}, 0, DType::kFloat64, 2), (std::vector<double>{15, 20}));
+  EXPECT_EQ(gather<std::uint8_t>(dataset, {1}, 0, DType::kUint8, 2), (std::vector<std::uint8_t>{30, 40}));
+  EXPECT_EQ(gather<std::int32_t>(dataset, {0}, 0, DType::kInt32, 2), (std::vector<std::int32_t>{10, 20}));
+  EXPECT_EQ(gather<std::int64_t>(dataset, {0}, 0, DType::kInt64, 2), (std::vector<std::int64_t>{10, 20}));
 }
 
 // ---- fits ----
@@ -87,8 +99,15 @@ class Fits : public testing::Test {
     return builtin_model(model).value();
   }
 
-  static Status fit(const Dataset& dataset, std::vector<std::uint32_t> layers, Loss loss) {
-    return fits(dataset, mlp(std::move(layers), loss), Source());
+  static Status fit(const Dataset& dataset, std::vector<std::uint32_t> layers, Loss loss,
+                    const Source& source = Source()) {
+    return fits(dataset, mlp(std::move(layers), loss), section(), source);
+  }
+
+  static ModelSection section() {
+    ModelSection model;
+    model.builtin = "mlp";
+    return model;
   }
 
   static void expect_unfit(const Status& status, ErrorCode code, const std::vector<std::string>& parts) {
@@ -110,12 +129,6 @@ TEST_F(Fits, ModelOfTheSameSizes) {
   EXPECT_TRUE(fit(targets_, {2, 3}, Loss::kSigmoidCrossEntropy));
 }
 
-TEST_F(Fits, TargetWidthIsThatOfAModelThatComparesWithValues) {
-  EXPECT_EQ(target_width(mlp({2, 3}, Loss::kSoftmaxCrossEntropy)), 0u);
-  EXPECT_EQ(target_width(mlp({2, 3}, Loss::kMse)), 3u);
-  EXPECT_EQ(target_width(mlp({2, 1}, Loss::kSigmoidCrossEntropy)), 1u);
-}
-
 TEST_F(Fits, OtherInputsAreNamedWithBothNumbers) {
   expect_unfit(fit(labels_, {784, 3}, Loss::kSoftmaxCrossEntropy), ErrorCode::kConfig,
                {"2 values", "784", "model.layers", "data.files"});
@@ -134,27 +147,50 @@ TEST_F(Fits, ValuesAreNotClasses) {
 TEST_F(Fits, NoKeyChoosesTheLabelsOfACsvFile) {
   Source csv;
   csv.format = DataFormat::kCsv;
-  expect_unfit(fits(labels_, mlp({2, 2}, Loss::kMse), csv), ErrorCode::kData, {"the last column of data.files"});
+  expect_unfit(fit(labels_, {2, 2}, Loss::kMse, csv), ErrorCode::kData, {"the last column of data.files"});
 }
 
 TEST_F(Fits, TargetsOfAnotherLengthAreNamedWithBothNumbers) {
   expect_unfit(fit(targets_, {2, 4}, Loss::kMse), ErrorCode::kConfig, {"3 values", "gives 4", "model.layers"});
 }
 
+TEST_F(Fits, TypesThatDontConvertAreNamed) {
+  ModelSpec tokens;
+  tokens.columns = {{.name = "tokens", .dtype = DType::kInt64, .shape = {2}}};
+  expect_unfit(fits(labels_, tokens, ModelSection(), Source()), ErrorCode::kConfig, {"float32", "\"tokens\"", "int64"});
+}
+
+TEST_F(Fits, ColumnsThatTheDataLacksAreNamed) {
+  ModelSpec three;
+  three.columns = {{.name = "a", .shape = {2}}, {.name = "b", .shape = {}}, {.name = "c", .shape = {}}};
+  expect_unfit(fits(labels_, three, ModelSection(), Source()), ErrorCode::kConfig,
+               {"3 columns", "\"a\", \"b\", \"c\"", "have 2"});
+}
+
 // ---- evaluation ----
+
+std::vector<ColumnSpec> columns_of(DType labels, std::vector<std::uint64_t> shape) {
+  return {{.name = "inputs", .dtype = DType::kFloat32, .shape = {2}},
+          {.name = "labels", .dtype = labels, .shape = std::move(shape)}};
+}
+
+template <typename T>
+std::vector<T> column(const BatchBuffer& buffer, std::size_t index) {
+  const auto values = buffer.batch().columns[index].as<T>();
+  return {values.begin(), values.end()};
+}
 
 TEST(EvaluationBatches, CoverTheSetOnceInOrder) {
   const MemoryDataset dataset = three_labels();
-  EvaluationBatches batches(dataset, 2, 0);
+  EvaluationBatches batches(dataset, 2, columns_of(DType::kInt64, {}));
   const BatchBuffer* batch = batches.next();
   ASSERT_NE(batch, nullptr);
-  EXPECT_EQ(Floats(batch->inputs().begin(), batch->inputs().end()), (Floats{1, 2, 3, 4}));
-  EXPECT_EQ(Labels(batch->labels().begin(), batch->labels().end()), (Labels{2, 0}));
-  EXPECT_TRUE(batch->targets().empty());
+  EXPECT_EQ(column<float>(*batch, 0), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(column<std::int64_t>(*batch, 1), (Labels{2, 0}));
   batch = batches.next();
   ASSERT_NE(batch, nullptr);
   EXPECT_EQ(batch->examples(), 1u);
-  EXPECT_EQ(Floats(batch->inputs().begin(), batch->inputs().end()), (Floats{5, 6}));
+  EXPECT_EQ(column<float>(*batch, 0), (Floats{5, 6}));
   EXPECT_EQ(batches.next(), nullptr);
   batches.restart();
   EXPECT_EQ(batches.next()->examples(), 2u);
@@ -162,22 +198,21 @@ TEST(EvaluationBatches, CoverTheSetOnceInOrder) {
 
 TEST(EvaluationBatches, GiveTargetsToModelsThatCompareWithValues) {
   const MemoryDataset dataset = three_labels();
-  EvaluationBatches batches(dataset, 3, 3);
+  EvaluationBatches batches(dataset, 3, columns_of(DType::kFloat32, {3}));
   const BatchBuffer* batch = batches.next();
   ASSERT_NE(batch, nullptr);
-  EXPECT_TRUE(batch->labels().empty());
-  EXPECT_EQ(Floats(batch->targets().begin(), batch->targets().end()), (Floats{0, 0, 1, 1, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(column<float>(*batch, 1), (Floats{0, 0, 1, 1, 0, 0, 0, 1, 0}));
 }
 
 TEST(BatchBuffer, IsAligned) {
   const MemoryDataset dataset = three_labels();
-  BatchBuffer buffer(3, 2, 0);
+  BatchBuffer buffer(3, columns_of(DType::kInt64, {}));
   buffer.fill(dataset, std::vector<std::uint64_t>{1});
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.inputs().data()) % kBatchAlignment, 0u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.batch().columns[0].bytes.data()) % kBatchAlignment, 0u);
   EXPECT_EQ(buffer.examples(), 1u);
   buffer.fill(dataset, {});
   EXPECT_EQ(buffer.examples(), 0u);
-  EXPECT_TRUE(buffer.inputs().empty());
+  EXPECT_TRUE(buffer.batch().columns[0].bytes.empty());
 }
 
 TEST(Sources, TakeTheirKeys) {

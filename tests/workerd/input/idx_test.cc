@@ -27,9 +27,9 @@ TEST_F(Idx, PlainFilesAreReadAndLabelsFoundByConvention) {
   const auto dataset = load(source(kIdx, folder_, "train-images-idx3-ubyte"));
   ASSERT_NE(dataset, nullptr);
   EXPECT_EQ(dataset->records(), 2u);
-  EXPECT_EQ(dataset->input_elements(), 4u);
-  EXPECT_EQ(dataset->target_elements(), 0u);
-  EXPECT_EQ(dataset->largest_label(), 7);
+  EXPECT_EQ(input_elements(*dataset), 4u);
+  EXPECT_EQ(target_elements(*dataset), 0u);
+  EXPECT_EQ(largest_label(*dataset), 7);
   EXPECT_EQ(dataset->bytes_read(), 16u + 8 + 8 + 2);
   const Rows rows = rows_of(*dataset, {1, 0, 1});
   EXPECT_EQ(rows.inputs, (Floats{5, 6, 7, 255, 1, 2, 3, 4, 5, 6, 7, 255}));
@@ -81,7 +81,7 @@ TEST_F(Idx, LargestLabelIsThatOfTheRange) {
   write_two();
   Source second = source(kIdx, folder_, "train-images*");
   second.begin = 1;
-  EXPECT_EQ(load(second)->largest_label(), 0);
+  EXPECT_EQ(largest_label(*load(second)), 0);
 }
 
 TEST_F(Idx, RangeBeyondTheRecordsIsRefused) {
@@ -114,8 +114,8 @@ TEST_F(Idx, FractionalLabelsAreTargets) {
   folder_.write("x-labels", idx<float>(0x0D, {2, 2}, {0.5F, 1, 1.5F, 2}));
   const auto dataset = load(source(kIdx, folder_, "x-images", "x-labels"));
   ASSERT_NE(dataset, nullptr);
-  EXPECT_EQ(dataset->target_elements(), 2u);
-  EXPECT_EQ(dataset->largest_label(), -1);
+  EXPECT_EQ(target_elements(*dataset), 2u);
+  EXPECT_EQ(largest_label(*dataset), -1);
   EXPECT_EQ(rows_of(*dataset, {1}).targets, (Floats{1.5F, 2}));
 }
 
@@ -124,7 +124,7 @@ TEST_F(Idx, NegativeLabelsAreTargets) {
   folder_.write("x-labels", idx<std::int8_t>(0x09, {2}, {-1, 1}));
   const auto dataset = load(source(kIdx, folder_, "x-images", "x-labels"));
   ASSERT_NE(dataset, nullptr);
-  EXPECT_EQ(dataset->target_elements(), 1u);
+  EXPECT_EQ(target_elements(*dataset), 1u);
   EXPECT_EQ(all_rows(*dataset).targets, (Floats{-1, 1}));
 }
 
@@ -308,8 +308,8 @@ TEST(MnistMini, IsRead) {
   const auto dataset = load(mini);
   ASSERT_NE(dataset, nullptr);
   EXPECT_EQ(dataset->records(), 6000u);
-  EXPECT_EQ(dataset->input_elements(), 784u);
-  EXPECT_EQ(dataset->largest_label(), 9);
+  EXPECT_EQ(input_elements(*dataset), 784u);
+  EXPECT_EQ(largest_label(*dataset), 9);
   EXPECT_EQ(rows_of(*dataset, {0, 1, 2}).labels, (Labels{5, 0, 4}));  // MNIST's first digits
 }
 

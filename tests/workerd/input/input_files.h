@@ -118,12 +118,35 @@ struct Rows {
   std::vector<float> targets;
 };
 
+template <typename T>
+std::vector<T> gather(const Dataset& dataset, const std::vector<std::uint64_t>& indices, std::size_t column,
+                      DType dtype, std::uint64_t elements) {
+  std::vector<T> values(indices.size() * elements);
+  dataset.gather(indices, column, ColumnSpec{.name = "", .dtype = dtype, .shape = {elements}},
+                 std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+inline bool has_labels(const Dataset& dataset) {
+  return dataset.columns().at(1).largest >= 0;
+}
+inline std::uint64_t input_elements(const Dataset& dataset) {
+  return dataset.columns().at(0).elements;
+}
+inline std::uint64_t target_elements(const Dataset& dataset) {
+  return has_labels(dataset) ? 0 : dataset.columns().at(1).elements;
+}
+inline std::int64_t largest_label(const Dataset& dataset) {
+  return dataset.columns().at(1).largest;
+}
+
 inline Rows rows_of(const Dataset& dataset, const std::vector<std::uint64_t>& indices) {
   Rows rows;
-  rows.inputs.resize(indices.size() * dataset.input_elements());
-  if (dataset.target_elements() == 0) rows.labels.resize(indices.size());
-  rows.targets.resize(indices.size() * dataset.target_elements());
-  dataset.gather(indices, rows.inputs, rows.labels, rows.targets);
+  rows.inputs = gather<float>(dataset, indices, 0, DType::kFloat32, input_elements(dataset));
+  if (has_labels(dataset))
+    rows.labels = gather<std::int64_t>(dataset, indices, 1, DType::kInt64, 1);
+  else
+    rows.targets = gather<float>(dataset, indices, 1, DType::kFloat32, target_elements(dataset));
   return rows;
 }
 

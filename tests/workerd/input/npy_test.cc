@@ -54,7 +54,7 @@ TEST_F(Npy, FractionalLabelsAreTargets) {
   folder_.write("y.npy", npy<float>("<f4", "(2, 1)", {0.5F, 1}));
   const auto dataset = load(write_inputs(npy<float>("<f4", "(2, 1)", {1, 2})));
   ASSERT_NE(dataset, nullptr);
-  EXPECT_EQ(dataset->target_elements(), 1u);
+  EXPECT_EQ(target_elements(*dataset), 1u);
   EXPECT_EQ(all_rows(*dataset).targets, (Floats{0.5F, 1}));
 }
 

@@ -56,16 +56,16 @@ class Bell {
 class GatedDataset final : public Dataset {
  public:
   std::uint64_t records() const override { return inner_.records(); }
-  std::uint64_t input_elements() const override { return 1; }
-  std::uint64_t target_elements() const override { return 0; }
-  std::int64_t largest_label() const override { return inner_.largest_label(); }
+  const std::vector<DatasetColumn>& columns() const override { return inner_.columns(); }
   std::uint64_t bytes_read() const override { return 0; }
   const std::vector<std::string>& label_names() const override { return inner_.label_names(); }
-  void gather(std::span<const std::uint64_t> indices, std::span<float> inputs, std::span<std::int64_t> labels,
-              std::span<float> targets) const override {
-    entered.ring();
-    gate.await(entered.rung());
-    inner_.gather(indices, inputs, labels, targets);
+  void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
+              std::span<std::byte> out) const override {
+    if (column == 0) {
+      entered.ring();
+      gate.await(entered.rung());
+    }
+    inner_.gather(indices, column, as, out);
   }
 
   mutable Bell entered;
@@ -95,11 +95,23 @@ std::unique_ptr<ReadyBatch> pop(Prefetcher& prefetcher) {
   }
 }
 
-std::vector<std::int64_t> labels_of(const ReadyBatch& batch) {
-  return {batch.buffer.labels().begin(), batch.buffer.labels().end()};
+std::span<const float> inputs_of(const ReadyBatch& batch) {
+  return batch.buffer.batch().columns[0].as<float>();
 }
 
-constexpr PrefetchOptions kOptions{.batch_size = 4, .prefetch = 2, .target_width = 0};
+std::vector<std::int64_t> labels_of(const ReadyBatch& batch) {
+  const auto labels = batch.buffer.batch().columns[1].as<std::int64_t>();
+  return {labels.begin(), labels.end()};
+}
+
+PrefetchOptions options(std::uint64_t batch_size, std::uint32_t prefetch) {
+  return {.batch_size = batch_size,
+          .prefetch = prefetch,
+          .columns = {{.name = "inputs", .dtype = DType::kFloat32, .shape = {1}},
+                      {.name = "labels", .dtype = DType::kInt64, .shape = {}}}};
+}
+
+const PrefetchOptions kOptions = options(4, 2);
 
 TEST(Prefetcher, GivesBatchesInTheOrderOfTheRequests) {
   const MemoryDataset dataset = numbered();
@@ -109,7 +121,7 @@ TEST(Prefetcher, GivesBatchesInTheOrderOfTheRequests) {
   auto batch = pop(prefetcher);
   EXPECT_EQ(batch->order.ticket, BatchTicket(1));
   EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{4, 5, 6, 7}));
-  EXPECT_EQ(batch->buffer.inputs()[3], 7.0F);
+  EXPECT_EQ(inputs_of(*batch)[3], 7.0F);
   prefetcher.recycle(std::move(batch));
   batch = pop(prefetcher);
   EXPECT_EQ(batch->order.ticket, BatchTicket(2));
@@ -168,7 +180,7 @@ TEST(Prefetcher, NothingIsThereBeforeItIsMadeAndTheCallbackComesOnce) {
 
 TEST(Prefetcher, DroppedBatchesDoNotComeOut) {
   const GatedDataset dataset;
-  Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = 3, .target_width = 0});
+  Prefetcher prefetcher(dataset, file_order(), options(4, 3));
   for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_TRUE(prefetcher.request(order(i, i, i + 1)));
   dataset.entered.await(1);
   prefetcher.drop(BatchTicket(1));  // is being made
@@ -192,7 +204,7 @@ TEST(Prefetcher, DroppedReadyBatchDoesNotComeOut) {
 
 TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
   const GatedDataset dataset;
-  Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = 4, .target_width = 0});
+  Prefetcher prefetcher(dataset, file_order(), options(4, 4));
   for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(prefetcher.request(order(i, i, i + 1)));
   dataset.gate.ring();
   dataset.entered.await(2);  // now one batch is ready, one is being made, and two are waiting
@@ -209,7 +221,7 @@ TEST(Prefetcher, CancelDropsEverythingAndNewRequestsAreMade) {
 // once.
 TEST(Prefetcher, ThreadIsNotWokenForEachBatch) {
   const MemoryDataset dataset = numbered();
-  Prefetcher prefetcher(dataset, file_order(), {.batch_size = 1, .prefetch = 4, .target_width = 0});
+  Prefetcher prefetcher(dataset, file_order(), options(1, 4));
   // If at most one batch is ready, the thread is awake. Then this waits until the thread has made all requested
   // batches.
   const auto settle = [&prefetcher](std::uint64_t made) {
@@ -250,7 +262,7 @@ TEST(Prefetcher, SurvivesARandomConsumer) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
     const auto prefetch = static_cast<std::uint32_t>(1 + random.below(5));
-    Prefetcher prefetcher(dataset, file_order(), {.batch_size = 4, .prefetch = prefetch, .target_width = 0});
+    Prefetcher prefetcher(dataset, file_order(), options(4, prefetch));
     std::deque<BatchOrder> wanted;
     std::uint64_t ticket = 0;
     for (int i = 0; i < 500; ++i) {
@@ -275,7 +287,7 @@ TEST(Prefetcher, SurvivesARandomConsumer) {
           ASSERT_EQ(batch->order.ticket, wanted.front().ticket) << "seed " << seed;
           ASSERT_EQ(batch->buffer.examples(), wanted.front().examples);
           for (std::uint64_t j = 0; j < batch->buffer.examples(); ++j) {
-            ASSERT_EQ(batch->buffer.inputs()[j], static_cast<float>(wanted.front().positions[0].begin + j));
+            ASSERT_EQ(inputs_of(*batch)[j], static_cast<float>(wanted.front().positions[0].begin + j));
           }
           wanted.pop_front();
           prefetcher.recycle(std::move(batch));

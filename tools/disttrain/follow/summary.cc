@@ -32,6 +32,19 @@ std::string way_out(const Json& cause) {
          "submitted again";
 }
 
+// Prints each metric of an evaluation and a comma, the accuracy first. A chief of an older version tells only the
+// accuracy.
+void print_metrics(std::ostream& out, const Json& evaluation) {
+  const auto print = [&out](const std::string& name, double value) {
+    if (std::isfinite(value)) out << name << " " << fixed(value, 4) << ", ";
+  };
+  print("accuracy", number_of(evaluation, "accuracy"));
+  const auto metrics = evaluation.find("metrics");
+  if (metrics == evaluation.end() || !metrics->is_object()) return;
+  for (const auto& [name, value] : metrics->items())
+    if (name != "accuracy" && value.is_number()) print(name, value.get<double>());
+}
+
 }  // namespace
 
 int exit_code_of(const Json& status) {
@@ -71,8 +84,7 @@ void print_summary(std::ostream& out, const Json& status) {
   const auto evaluation = status.find("evaluation");
   if (evaluation != status.end() && evaluation->is_object()) {
     out << "  test ";
-    if (const double accuracy = number_of(*evaluation, "accuracy"); std::isfinite(accuracy))
-      out << "accuracy " << fixed(accuracy, 4) << ", ";
+    print_metrics(out, *evaluation);
     out << "loss " << fixed(number_of(*evaluation, "loss"), 4) << " over "
         << with_commas(number_of(*evaluation, "examples")) << " examples\n";
   }
@@ -133,6 +145,7 @@ Json failed_status(const Json& last, const std::string& job, const std::string& 
               {"steps_per_second", 0.0},
               {"examples_per_second", 0.0},
               {"loss", nullptr},
+              {"metrics", {{"loss", nullptr}}},
               {"evaluation", nullptr},
               {"transport", "tcp"},
               {"generation", 0},

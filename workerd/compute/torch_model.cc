@@ -1,18 +1,18 @@
-// Wraps the engines that use libtorch: catches libtorch's exceptions and returns them as errors. This file also sets
+// Wraps the models that use libtorch: catches libtorch's exceptions and returns them as errors. This file also sets
 // libtorch's options.
+#include "workerd/compute/torch_model.h"
+
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <malloc.h>
 
-#include <cmath>
-#include <limits>
 #include <mutex>
 #include <new>
+#include <thread>
 
 #include "common/builtin.h"
 #include "common/check.h"
 #include "workerd/compute/cnn.h"
-#include "workerd/compute/engine.h"
 #include "workerd/compute/mlp.h"
 
 namespace disttrain::workerd {
@@ -43,15 +43,15 @@ void keep_freed_memory() {
 }
 
 void use_threads(std::uint32_t threads) {
-  // The engines don't use libtorch's inter-operation threads. A process may set their number only once.
+  // The models don't use libtorch's inter-operation threads. A process may set their number only once.
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });
   at::set_num_threads(static_cast<int>(threads));
 }
 
-class TorchEngine final : public Engine {
+class TorchModel final : public Computation {
  public:
-  TorchEngine(std::unique_ptr<Engine> inner, std::uint32_t threads) : inner_(std::move(inner)), threads_(threads) {}
+  TorchModel(std::unique_ptr<Computation> inner, std::uint32_t threads) : inner_(std::move(inner)), threads_(threads) {}
 
   const ModelSpec& describe() const override { return inner_->describe(); }
 
@@ -59,52 +59,50 @@ class TorchEngine final : public Engine {
     DISTTRAIN_CHECK(layout.model == describe());
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));
     DISTTRAIN_CHECK_EQ(gradients.size(), element_count(describe()));
-    return guarded<Status>("opening the model", [&] {
-      // Sets the number of compute threads again, because OpenMP keeps one such number for each calling thread, and
-      // make_torch_engine() may have run on another thread.
-      use_threads(threads_);
-      gradients_ = gradients;
-      return inner_->open(layout, parameters, gradients);
-    });
+    return guarded<Status>("opening the model", [&] { return inner_->open(layout, parameters, gradients); });
   }
 
-  Result<StepResult> compute(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
-    if (batch.examples == 0) {
-      std::fill(gradients_.begin(), gradients_.end(), 0.0F);
-      if (ready) ready(0, gradients_.size());
-      return StepResult{std::numeric_limits<float>::quiet_NaN()};
-    }
-    return guarded<Result<StepResult>>("computing a step", [&] {
-      const c10::InferenceMode no_graph;
-      return inner_->compute(batch, seed, ready);
-    });
+  Result<std::vector<float>> initial_values() override { return inner_->initial_values(); }
+
+  Result<EngineOutput> step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
+    return run("computing a step", [&] { return inner_->step(batch, seed, ready); });
   }
 
-  Result<EvaluationResult> evaluate(const Batch& batch) override {
-    if (batch.examples == 0) return EvaluationResult{};
-    return guarded<Result<EvaluationResult>>("evaluating", [&] {
-      const c10::InferenceMode no_graph;
-      return inner_->evaluate(batch);
-    });
+  Result<EngineOutput> evaluate(const Batch& batch) override {
+    return run("evaluating", [&] { return inner_->evaluate(batch); });
+  }
+
+  Result<EngineOutput> predict(const Batch& batch) override {
+    return run("predicting", [&] { return inner_->predict(batch); });
   }
 
  private:
-  const std::unique_ptr<Engine> inner_;
+  template <typename Body>
+  Result<EngineOutput> run(const char* doing, const Body& body) {
+    return guarded<Result<EngineOutput>>(doing, [&] {
+      // OpenMP keeps a number of threads for each calling thread, so a new caller sets it again.
+      if (std::exchange(caller_, std::this_thread::get_id()) != std::this_thread::get_id()) use_threads(threads_);
+      const c10::InferenceMode no_graph;
+      return body();
+    });
+  }
+
+  const std::unique_ptr<Computation> inner_;
   const std::uint32_t threads_;
-  std::span<float> gradients_;
+  std::thread::id caller_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_torch_engine(const ModelSection& model, std::uint32_t threads) {
+Result<std::unique_ptr<Computation>> make_torch_model(const ModelSection& model, std::uint32_t threads) {
   Result<ModelSpec> spec = builtin_model(model);
   if (!spec) return tl::unexpected(spec.error());
-  return guarded<Result<std::unique_ptr<Engine>>>("building the model", [&]() -> Result<std::unique_ptr<Engine>> {
-    keep_freed_memory();
-    use_threads(threads);
-    std::unique_ptr<Engine> inner = model.builtin == "mlp" ? make_mlp(model, *spec) : make_cnn(model, *spec);
-    return std::make_unique<TorchEngine>(std::move(inner), threads);
-  });
+  return guarded<Result<std::unique_ptr<Computation>>>(
+      "building the model", [&]() -> Result<std::unique_ptr<Computation>> {
+        keep_freed_memory();
+        std::unique_ptr<Computation> inner = model.builtin == "mlp" ? make_mlp(model, *spec) : make_cnn(model, *spec);
+        return std::make_unique<TorchModel>(std::move(inner), threads);
+      });
 }
 
 }  // namespace disttrain::workerd

@@ -1,0 +1,226 @@
+#include "workerd/compute/compute_engine.h"
+
+#include <pthread.h>
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "common/check.h"
+
+namespace disttrain::workerd {
+namespace {
+
+// If the previous computation of the same program took less than this, the next one runs on the caller's thread. A
+// computation that once took longer because the machine was busy has thread switches only once.
+constexpr std::chrono::milliseconds kShort(3);
+
+// The first line of the text of an exception. Libtorch adds a stack trace in further lines.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+const char* doing(Program program) {
+  switch (program) {
+    case Program::kStep:
+      return "computing a step";
+    case Program::kEvaluate:
+      return "evaluating";
+    case Program::kPredict:
+      break;
+  }
+  return "predicting";
+}
+
+class ComputeEngine final : public Engine {
+ public:
+  ComputeEngine(std::unique_ptr<Computation> computation, Post post)
+      : computation_(std::move(computation)), post_(std::move(post)), alive_(std::make_shared<bool>(true)) {
+    deliver_ = [this, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) deliver();
+    };
+  }
+
+  ~ComputeEngine() override {
+    abort();
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  const ModelSpec& describe() const override { return computation_->describe(); }
+
+  Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    layout_ = layout;
+    parameters_ = parameters;
+    gradients_ = gradients;
+    return computation_->open(layout, parameters, gradients);
+  }
+
+  Result<std::vector<float>> initial_values() override { return computation_->initial_values(); }
+
+  void start(const EngineInput& input, EngineSink& sink) override {
+    DISTTRAIN_CHECK(sink_ == nullptr);
+    if (input.batch.examples == 0) return finish_empty(input.program, sink);
+    if (took_[static_cast<std::size_t>(input.program)] >= kShort) return start_on_thread(input, sink);
+    const RangeReady ready = [&sink](std::uint64_t begin, std::uint64_t end) { sink.ready(begin, end); };
+    sink.finished(run(input, ready));
+  }
+
+  void abort() override {
+    if (std::exchange(sink_, nullptr) == nullptr) return;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !work_; });
+    result_.reset();
+  }
+
+ private:
+  void finish_empty(Program program, EngineSink& sink) {
+    if (program == Program::kStep) {
+      std::fill(gradients_.begin(), gradients_.end(), 0.0F);
+      for (std::size_t v = 0; v < layout_.model.variables.size(); ++v) {
+        const VariableSpec& variable = layout_.model.variables[v];
+        const auto begin = static_cast<std::ptrdiff_t>(layout_.variable_begins[v]);
+        if (variable.kind == VariableKind::kState)
+          std::copy_n(parameters_.begin() + begin, element_count(variable), gradients_.begin() + begin);
+      }
+      sink.ready(0, gradients_.size());
+    }
+    sink.finished(EngineOutput{});
+  }
+
+  Result<EngineOutput> run(const EngineInput& input, const RangeReady& ready) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Result<EngineOutput> result = compute(input, ready);
+    took_[static_cast<std::size_t>(input.program)] = std::chrono::steady_clock::now() - begin;
+    return result;
+  }
+
+  Result<EngineOutput> compute(const EngineInput& input, const RangeReady& ready) {
+    try {
+      switch (input.program) {
+        case Program::kStep:
+          return computation_->step(input.batch, input.seed, ready);
+        case Program::kEvaluate:
+          return computation_->evaluate(input.batch);
+        case Program::kPredict:
+          break;
+      }
+      return computation_->predict(input.batch);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::kFailed,
+                  std::string(doing(input.program)) + ": out of memory; use a smaller batch or model");
+    } catch (const std::exception& error) {
+      return fail(ErrorCode::kSoftware, std::string(doing(input.program)) + ": " + first_line(error.what()));
+    }
+  }
+
+  // ---- on the thread of its own ----
+
+  void start_on_thread(const EngineInput& input, EngineSink& sink) {
+    sink_ = &sink;
+    announced_ = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = input;
+      ready_end_ = 0;
+      is_posted_ = false;
+    }
+    if (!thread_.joinable())
+      thread_ = std::thread([this] {
+        pthread_setname_np(pthread_self(), "compute");
+        serve();
+      });
+    else
+      changed_.notify_all();
+  }
+
+  void serve() {
+    const RangeReady ready = [this](std::uint64_t, std::uint64_t end) {
+      {
+        const std::lock_guard lock(mutex_);
+        ready_end_ = end;
+        if (std::exchange(is_posted_, true)) return;
+      }
+      post_(deliver_);
+    };
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return is_ending_ || (work_ && !result_); });
+      if (is_ending_) return;
+      const EngineInput input = *work_;
+      lock.unlock();
+      Result<EngineOutput> result = run(input, ready);
+      lock.lock();
+      result_ = std::move(result);
+      work_.reset();
+      const bool is_posted = std::exchange(is_posted_, true);
+      changed_.notify_all();
+      if (is_posted) continue;
+      lock.unlock();
+      post_(deliver_);
+      lock.lock();
+    }
+  }
+
+  // On the loop: passes on what the thread has done so far.
+  void deliver() {
+    if (sink_ == nullptr) return;  // aborted
+    std::uint64_t end = 0;
+    std::optional<Result<EngineOutput>> result;
+    {
+      const std::lock_guard lock(mutex_);
+      is_posted_ = false;
+      end = ready_end_;
+      result.swap(result_);
+    }
+    EngineSink& sink = *sink_;
+    if (end > announced_) sink.ready(std::exchange(announced_, end), end);
+    if (!result) return;
+    sink_ = nullptr;
+    sink.finished(*result);
+  }
+
+  const std::unique_ptr<Computation> computation_;
+  const Post post_;
+  const std::shared_ptr<bool> alive_;  // deliver_ may run after the engine's end
+  std::function<void()> deliver_;
+
+  // Owned by the loop.
+  Layout layout_;
+  std::span<float> parameters_;
+  std::span<float> gradients_;
+  EngineSink* sink_ = nullptr;   // of the computation on the thread
+  std::uint64_t announced_ = 0;  // the elements that the sink knows to be final
+
+  // Owned by the thread that computes.
+  std::array<std::chrono::steady_clock::duration, 3> took_ = {};  // by Program: how long its newest computation took
+
+  std::mutex mutex_;  // guards the members up to is_ending_
+  std::condition_variable changed_;
+  std::optional<EngineInput> work_;  // until it is done
+  std::optional<Result<EngineOutput>> result_;
+  std::uint64_t ready_end_ = 0;
+  bool is_posted_ = false;  // deliver_ is posted and hasn't run yet
+  bool is_ending_ = false;
+
+  std::thread thread_;  // begins with the first long computation
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_compute_engine(std::unique_ptr<Computation> computation, Post post) {
+  return std::make_unique<ComputeEngine>(std::move(computation), std::move(post));
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,40 @@
+#include "workerd/evaluation_run.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "common/check.h"
+
+namespace disttrain::workerd {
+
+namespace {
+
+constexpr std::uint64_t kEvaluationBatch = 1000;
+
+}  // namespace
+
+EvaluationRun::EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t parameters_hash)
+    : model_(model), metrics_(accumulator_size(model.metrics)) {
+  if (dataset != nullptr) batches_.emplace(*dataset, kEvaluationBatch, model.columns);
+  done_.parameters_hash = parameters_hash;
+}
+
+std::optional<Batch> EvaluationRun::next() {
+  const input::BatchBuffer* records = batches_ ? batches_->next() : nullptr;
+  if (records == nullptr) return std::nullopt;
+  return records->batch();
+}
+
+void EvaluationRun::add(const EngineOutput& output) {
+  done_.loss_sum += output.loss_sum;
+  done_.examples += output.examples;
+  DISTTRAIN_CHECK_EQ(output.metrics.size(), metrics_.size());
+  std::transform(metrics_.begin(), metrics_.end(), output.metrics.begin(), metrics_.begin(), std::plus<>());
+}
+
+EvaluationDone EvaluationRun::done() {
+  if (done_.examples > 0) done_.metrics = metric_values(model_.metrics, metrics_);
+  return done_;
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,35 @@
+// EvaluationRun: one evaluation, batch by batch. It knows which records come next, and adds up the results.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/model.h"
+#include "workerd/compute/engine.h"
+#include "workerd/core/events.h"
+#include "workerd/input/evaluation_batches.h"
+
+namespace disttrain::workerd {
+
+// All calls come from one thread. The data set and the model must outlive this object.
+class EvaluationRun {
+ public:
+  // `dataset` may be null: the evaluation then has no records. The result has `parameters_hash`.
+  EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t parameters_hash);
+
+  // The next batch, or none after the last one. Valid until the next call.
+  std::optional<Batch> next();
+  // Adds the engine's output for that batch.
+  void add(const EngineOutput& output);
+  // The result. Called once, after the last batch.
+  EvaluationDone done();
+
+ private:
+  const ModelSpec& model_;
+  std::optional<input::EvaluationBatches> batches_;
+  std::vector<double> metrics_;  // accumulators
+  EvaluationDone done_;
+};
+
+}  // namespace disttrain::workerd
