@@ -38,25 +38,29 @@ void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint6
       return four;
     });
   };
+  const auto uniform = [&](double limit) {
+    fill_from_blocks(job_seed, stream, first_element, out, [limit](const PhiloxBlock& block) {
+      std::array<double, 4> four;
+      // adding 0.5 makes the values symmetric around 0, and no value reaches the limit
+      for (std::size_t lane = 0; lane < 4; ++lane) four[lane] = limit * (2.0 * ((block[lane] + 0.5) * 0x1p-32) - 1.0);
+      return four;
+    });
+  };
   switch (variable.initializer.kind) {
     case InitializerKind::kZeros:
       std::fill(out.begin(), out.end(), 0.0F);
       return;
+    case InitializerKind::kOnes:
+      std::fill(out.begin(), out.end(), 1.0F);
+      return;
+    case InitializerKind::kUniform:
+      return uniform(variable.initializer.scale);
     case InitializerKind::kNormal:
       return normal(variable.initializer.scale);
     case InitializerKind::kHe:
       return normal(std::sqrt(2.0 / static_cast<double>(variable.fan_in)));
-    case InitializerKind::kGlorot: {
-      const double limit =
-          std::sqrt(6.0 / (static_cast<double>(variable.fan_in) + static_cast<double>(variable.fan_out)));
-      fill_from_blocks(job_seed, stream, first_element, out, [limit](const PhiloxBlock& block) {
-        std::array<double, 4> four;
-        // adding 0.5 makes the values symmetric around 0, and no value reaches the limit
-        for (std::size_t lane = 0; lane < 4; ++lane) four[lane] = limit * (2.0 * ((block[lane] + 0.5) * 0x1p-32) - 1.0);
-        return four;
-      });
-      return;
-    }
+    case InitializerKind::kGlorot:
+      return uniform(std::sqrt(6.0 / (static_cast<double>(variable.fan_in) + static_cast<double>(variable.fan_out))));
   }
 }
 

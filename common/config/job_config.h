@@ -27,15 +27,17 @@ enum class ScheduleKind : std::uint8_t { kConstant, kStep, kExponential, kPolyno
 enum class ClipKind : std::uint8_t { kNone, kGlobalNorm, kValue };
 enum class NonfiniteAction : std::uint8_t { kSkip, kFail };
 enum class Sharding : std::uint8_t { kLease, kNone };
-enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy };
+enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy, kText };
+enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
 enum class Restore : std::uint8_t { kNewest, kNone };
 enum class ShuffleKind : std::uint8_t { kEpoch, kBuffer, kNone };
 
-// The distribution of a variable's initial values. `scale` is the standard deviation for kNormal; the other kinds don't
-// use it. kGlorot: uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010, eq. 16). kHe: normal with standard
-// deviation sqrt(2 / fan_in) (He et al. 2015, eq. 10).
-enum class InitializerKind : std::uint8_t { kZeros, kNormal, kGlorot, kHe };
+// The distribution of a variable's initial values. `scale` is the standard deviation for kNormal, and the limit for
+// kUniform, whose values are in +-scale; the other kinds don't use it. kGlorot: uniform in +-sqrt(6 / (fan_in +
+// fan_out)) (Glorot & Bengio 2010, eq. 16). kHe: normal with standard deviation sqrt(2 / fan_in) (He et al. 2015,
+// eq. 10). No key can be set to kOnes and kUniform: only variables of the builtin models have them.
+enum class InitializerKind : std::uint8_t { kZeros, kNormal, kGlorot, kHe, kOnes, kUniform };
 struct Initializer {
   InitializerKind kind = InitializerKind::kGlorot;
   double scale = 0.0;
@@ -57,15 +59,58 @@ struct JobSection {
   Duration stall_timeout = std::chrono::seconds(60);
 };
 
+// Each of the next sections is used only by the builtin model of its name. common/builtin/builtin.h describes the
+// models.
+
+struct ResnetSection {
+  std::uint32_t depth = 18;                        // number of layers with weights: 18, 34 or 50
+  Stem stem = Stem::kCifar;                        // the first layers
+  std::vector<std::uint32_t> image = {3, 32, 32};  // channels, height, width
+  std::uint32_t outputs = 10;
+};
+
+struct TransformerSection {
+  std::uint32_t blocks = 4;
+  std::uint32_t heads = 4;         // divides width
+  std::uint32_t width = 128;       // numbers per token
+  std::uint32_t context = 64;      // tokens that the model sees at once
+  std::uint32_t vocabulary = 256;  // tokens are 0 .. vocabulary - 1
+  bool tied_embeddings = true;     // the output layer uses the weights of the token embedding
+};
+
+struct MatrixFactorizationSection {
+  std::uint32_t users = 0;  // required
+  std::uint32_t items = 0;  // required
+  std::uint32_t factors = 100;
+};
+
+struct WideDeepSection {
+  std::uint32_t numeric = 0;                       // number of numeric columns
+  std::vector<std::uint32_t> categories;           // for each category column, the number of its values
+  std::uint32_t embedding = 32;                    // numbers per category in the deep part
+  std::vector<std::uint32_t> hidden = {256, 128};  // units of each hidden layer of the deep part
+  std::uint32_t outputs = 1;
+};
+
 struct ModelSection {
-  std::string builtin;  // "mlp" or "cnn"; required
+  // "linear", "mlp", "cnn", "resnet", "wide_deep", "transformer" or "matrix_factorization"; required
+  std::string builtin;
   // mlp: number of inputs, number of units of each hidden layer, number of outputs. Without hidden layers these are 2
-  // numbers, the fewest possible. Not allowed for cnn
+  // numbers, the fewest possible. linear: numbers of inputs and outputs. Not allowed for the other models
   std::vector<std::uint32_t> layers;
-  Activation activation = Activation::kRelu;
-  Initializer initializer;  // initial weights; biases begin at 0
-  double dropout = 0.5;     // cnn: share of the values that is dropped before the last layer; 0 <= dropout < 1
-  Loss loss = Loss::kSoftmaxCrossEntropy;
+  Activation activation = Activation::kRelu;  // mlp, cnn, wide_deep
+  Initializer initializer;                    // linear, mlp, cnn: initial weights; biases begin at 0
+  double dropout = 0.0;                       // share of the values that is dropped; 0 <= dropout < 1; cnn: 0.5
+  Loss loss = Loss::kSoftmaxCrossEntropy;     // matrix_factorization: kMse
+  // softmax_cross_entropy: the target of the label's class is 1 - label_smoothing, plus label_smoothing / classes for
+  // each class (Szegedy et al. 2016, section 7); 0 <= label_smoothing < 1
+  double label_smoothing = 0.0;
+  std::vector<double> class_weights;  // softmax_cross_entropy: a factor for each class, at least 0; empty = all 1
+  std::map<std::string, std::string> metrics;  // name -> kind (common/model_metric.h); empty = the model's usual ones
+  ResnetSection resnet;
+  TransformerSection transformer;
+  MatrixFactorizationSection matrix_factorization;
+  WideDeepSection wide_deep;
 };
 
 struct DataSection {
@@ -78,6 +123,8 @@ struct DataSection {
   ShuffleKind shuffle = ShuffleKind::kEpoch;
   std::uint64_t shuffle_buffer = 0;  // records, for kBuffer
   double scale = 1.0;                // each value of a record is multiplied by this
+  std::uint32_t window = 65;         // text: bytes of a record, 1 .. 2^24
+  std::uint32_t stride = 0;          // text: bytes from one record to the next; 0 = window - 1, at least 1
   std::uint32_t prefetch = 2;        // batches, 1..1024; see batches_ahead()
 };
 

@@ -48,6 +48,18 @@ TEST(Initialize, ZerosAreZero) {
   for (float value : values_of(variable({InitializerKind::kZeros, 0.0}), 1)) ASSERT_EQ(value, 0.0F);
 }
 
+TEST(Initialize, OnesAreOne) {
+  for (float value : values_of(variable({InitializerKind::kOnes, 0.0}), 1)) ASSERT_EQ(value, 1.0F);
+}
+
+TEST(Initialize, UniformKeepsItsLimit) {
+  const Moments moments = moments_of(values_of(variable({InitializerKind::kUniform, 0.25}), 1));
+  EXPECT_NEAR(moments.mean, 0.0, 0.001);
+  EXPECT_NEAR(moments.deviation, 0.25 / std::sqrt(3.0), 0.001);
+  EXPECT_LE(moments.largest, 0.25);
+  EXPECT_GT(moments.largest, 0.25 * 0.999);
+}
+
 TEST(Initialize, NormalHasItsDeviation) {
   const Moments moments = moments_of(values_of(variable({InitializerKind::kNormal, 0.5}), 1));
   EXPECT_NEAR(moments.mean, 0.0, 0.006);

@@ -10,7 +10,7 @@
 
 #include "chiefd/core/memory_fit.h"
 #include "chiefd/core/placement.h"
-#include "common/builtin.h"
+#include "common/builtin/builtin.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/config/reader/reader.h"

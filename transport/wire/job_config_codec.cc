@@ -1,22 +1,7 @@
 // The codec of a job's settings. The chief has read them from job.toml and filled in all defaults.
-#include <cmath>
-
 #include "transport/wire/pieces.h"
 
 namespace disttrain::wire {
-namespace {
-
-constexpr std::size_t kMaxLayers = 1 << 16;
-constexpr std::size_t kMaxNames = 1 << 16;
-
-double read_finite(double number, const char* what) {
-  if (!std::isfinite(number))
-    malformed(std::string(what) + " is " + std::to_string(number) + "; expected a finite number");
-  return number;
-}
-
-}  // namespace
-
 static void write(const JobSection& v, schema::JobSection::Builder b) {
   b.setName(write_name(v.name, "name"));
   b.setSeed(v.seed);
@@ -43,30 +28,6 @@ static JobSection read(schema::JobSection::Reader r) {
   return v;
 }
 
-static void write(const ModelSection& v, schema::ModelSection::Builder b) {
-  b.setBuiltin(write_name(v.builtin, "builtin"));
-  const unsigned layers = list_size(v.layers, kMaxLayers, "layers");
-  auto list = b.initLayers(layers);
-  for (unsigned i = 0; i < layers; ++i) list.set(i, v.layers[i]);
-  b.setActivation(write_enum<schema::Activation>(v.activation));
-  b.initInitializer().setKind(write_enum<schema::InitializerKind>(v.initializer.kind));
-  b.getInitializer().setScale(v.initializer.scale);
-  b.setDropout(v.dropout);
-  b.setLoss(write_enum<schema::Loss>(v.loss));
-}
-
-static ModelSection read(schema::ModelSection::Reader r) {
-  ModelSection v;
-  v.builtin = read_name(r.getBuiltin(), "builtin");
-  for (const std::uint32_t layer : bounded(r.getLayers(), kMaxLayers, "layers")) v.layers.push_back(layer);
-  v.activation = read_enum(r.getActivation(), Activation::kGelu, "activation");
-  v.initializer.kind = read_enum(r.getInitializer().getKind(), InitializerKind::kHe, "initializer");
-  v.initializer.scale = read_finite(r.getInitializer().getScale(), "scale");
-  v.dropout = read_finite(r.getDropout(), "dropout");
-  v.loss = read_enum(r.getLoss(), Loss::kSigmoidCrossEntropy, "loss");
-  return v;
-}
-
 static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setFormat(write_enum<schema::DataFormat>(v.format));
   b.setPath(write_path(v.path, "path"));
@@ -79,11 +40,13 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setShuffleBuffer(v.shuffle_buffer);
   b.setScale(v.scale);
   b.setPrefetch(v.prefetch);
+  b.setWindow(v.window);
+  b.setStride(v.stride);
 }
 
 static DataSection read(schema::DataSection::Reader r) {
   DataSection v;
-  v.format = read_enum(r.getFormat(), DataFormat::kNpy, "format");
+  v.format = read_enum(r.getFormat(), DataFormat::kText, "format");
   v.path = read_path(r.getPath(), "path");
   v.files = read_path(r.getFiles(), "files");
   v.labels = read_path(r.getLabels(), "labels");
@@ -93,6 +56,8 @@ static DataSection read(schema::DataSection::Reader r) {
   v.shuffle_buffer = r.getShuffleBuffer();
   v.scale = read_finite(r.getScale(), "scale");
   v.prefetch = r.getPrefetch();
+  v.window = r.getWindow();
+  v.stride = r.getStride();
   return v;
 }
 
@@ -207,15 +172,7 @@ static void write(const CheckpointSection& v, schema::CheckpointSection::Builder
   b.setAtEnd(v.at_end);
   b.setRestore(write_enum<schema::Restore>(v.restore));
   b.setInitFrom(write_path(v.init_from, "init from"));
-  if (v.init_map.size() > kMaxNames)
-    malformed("its init_map has " + std::to_string(v.init_map.size()) + " names; at most " + std::to_string(kMaxNames) +
-              " are allowed");
-  auto list = b.initInitMap(static_cast<unsigned>(v.init_map.size()));
-  unsigned i = 0;
-  for (const auto& [from, to] : v.init_map) {
-    list[i].setFrom(write_name(from, "name"));
-    list[i++].setTo(write_name(to, "name"));
-  }
+  write_name_map(b.initInitMap(map_size(v.init_map, "init map")), v.init_map);
 }
 
 static CheckpointSection read(schema::CheckpointSection::Reader r) {
@@ -228,8 +185,7 @@ static CheckpointSection read(schema::CheckpointSection::Reader r) {
   v.at_end = r.getAtEnd();
   v.restore = read_enum(r.getRestore(), Restore::kNone, "restore");
   v.init_from = read_path(r.getInitFrom(), "init from");
-  for (auto pair : bounded(r.getInitMap(), kMaxNames, "init map"))
-    v.init_map.emplace(read_name(pair.getFrom(), "name"), read_name(pair.getTo(), "name"));
+  v.init_map = read_name_map(r.getInitMap(), "init map");
   return v;
 }
 

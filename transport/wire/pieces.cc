@@ -1,7 +1,11 @@
 #include "transport/wire/pieces.h"
 
+#include <cmath>
+
 namespace disttrain::wire {
 namespace {
+
+constexpr std::size_t kMaxNames = 1 << 16;
 
 void check_size(std::size_t size, std::size_t most, const char* what) {
   if (size > most)
@@ -61,6 +65,12 @@ Duration read_duration(std::int64_t nanoseconds, const char* what) {
     malformed(std::string(what) + " is " + std::to_string(nanoseconds) + " ns; expected 0 to " +
               std::to_string(kMaxDuration.count()));
   return Duration(nanoseconds);
+}
+
+double read_finite(double number, const char* what) {
+  if (!std::isfinite(number))
+    malformed(std::string(what) + " is " + std::to_string(number) + "; expected a finite number");
+  return number;
 }
 
 std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what) {
@@ -203,7 +213,7 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
   variable.name = read_name(r.getName(), "name of a variable");
   variable.shape = read_numbers(r.getShape(), kMaxDimensions, "dimensions");
   variable.kind = read_enum(r.getKind(), VariableKind::kState, "kind of variable");
-  variable.initializer.kind = read_enum(r.getInitializer(), InitializerKind::kHe, "initializer");
+  variable.initializer.kind = read_enum(r.getInitializer(), InitializerKind::kUniform, "initializer");
   variable.initializer.scale = r.getScale();
   variable.fan_in = r.getFanIn();
   variable.fan_out = r.getFanOut();
@@ -321,6 +331,28 @@ Layout read(schema::Layout::Reader r) {
   for (auto bucket : buckets) layout.buckets.push_back(read(bucket));
   if (Status valid = validate(layout); !valid) malformed(valid.error().message);
   return layout;
+}
+
+unsigned map_size(const std::map<std::string, std::string>& map, const char* what) {
+  if (map.size() > kMaxNames)
+    malformed("its map " + std::string(what) + " has " + std::to_string(map.size()) + " names; at most " +
+              std::to_string(kMaxNames) + " are allowed");
+  return static_cast<unsigned>(map.size());
+}
+
+void write_name_map(capnp::List<schema::NamePair>::Builder list, const std::map<std::string, std::string>& map) {
+  unsigned i = 0;
+  for (const auto& [from, to] : map) {
+    list[i].setFrom(write_name(from, "name"));
+    list[i++].setTo(write_name(to, "name"));
+  }
+}
+
+std::map<std::string, std::string> read_name_map(capnp::List<schema::NamePair>::Reader list, const char* what) {
+  std::map<std::string, std::string> map;
+  for (auto pair : bounded(list, kMaxNames, what))
+    map.emplace(read_name(pair.getFrom(), "name"), read_name(pair.getTo(), "name"));
+  return map;
 }
 
 }  // namespace disttrain::wire

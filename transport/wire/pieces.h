@@ -4,6 +4,7 @@
 // read() throws Malformed.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ std::string read_lines(capnp::Text::Reader t, std::size_t most, const char* what
 
 // 0 to kMaxDuration.
 Duration read_duration(std::int64_t nanoseconds, const char* what);
+
+double read_finite(double number, const char* what);
 
 std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what);
 
@@ -137,7 +140,16 @@ Layout read(schema::Layout::Reader r);
 void write(const JobConfig& config, schema::JobConfig::Builder b);
 JobConfig read(schema::JobConfig::Reader r);
 
+// The same for its [model] section (model_section_codec.cc).
+void write(const ModelSection& section, schema::ModelSection::Builder b);
+ModelSection read(schema::ModelSection::Reader r);
+
 // --- Lists of the values above.
+
+// A map of names. map_size() returns the size of the list of pairs for it; throws Malformed if it is too long.
+unsigned map_size(const std::map<std::string, std::string>& map, const char* what);
+void write_name_map(capnp::List<schema::NamePair>::Builder list, const std::map<std::string, std::string>& map);
+std::map<std::string, std::string> read_name_map(capnp::List<schema::NamePair>::Reader list, const char* what);
 
 // The size of a list that will be written; throws Malformed if the list is too long.
 template <typename T>

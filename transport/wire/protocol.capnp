@@ -43,7 +43,7 @@ struct Interval {
 }
 
 enum VariableKind { trainable @0; state @1; }
-enum InitializerKind { zeros @0; normal @1; glorot @2; he @3; }
+enum InitializerKind { zeros @0; normal @1; glorot @2; he @3; ones @4; uniform @5; }
 
 struct Variable {
   name @0 :Text;
@@ -126,10 +126,11 @@ enum ScheduleKind { constant @0; step @1; exponential @2; polynomial @3; cosine 
 enum ClipKind { none @0; globalNorm @1; value @2; }
 enum NonfiniteAction { skip @0; fail @1; }
 enum Sharding { lease @0; none @1; }
-enum DataFormat { idx @0; csv @1; npy @2; }
+enum DataFormat { idx @0; csv @1; npy @2; text @3; }
 enum OnWorkerLoss { shrink @0; wait @1; }
 enum Restore { newest @0; none @1; }
 enum ShuffleKind { epoch @0; buffer @1; none @2; }
+enum Stem { cifar @0; imagenet @1; }
 
 struct Initializer {
   kind @0 :InitializerKind;
@@ -153,6 +154,36 @@ struct JobSection {
   stallTimeout @8 :Int64;  # nanoseconds
 }
 
+struct ResnetSection {
+  depth @0 :UInt32;
+  stem @1 :Stem;
+  image @2 :List(UInt32);  # channels, height, width
+  outputs @3 :UInt32;
+}
+
+struct TransformerSection {
+  blocks @0 :UInt32;
+  heads @1 :UInt32;
+  width @2 :UInt32;
+  context @3 :UInt32;
+  vocabulary @4 :UInt32;
+  tiedEmbeddings @5 :Bool;
+}
+
+struct MatrixFactorizationSection {
+  users @0 :UInt32;
+  items @1 :UInt32;
+  factors @2 :UInt32;
+}
+
+struct WideDeepSection {
+  numeric @0 :UInt32;
+  categories @1 :List(UInt32);
+  embedding @2 :UInt32;
+  hidden @3 :List(UInt32);
+  outputs @4 :UInt32;
+}
+
 struct ModelSection {
   builtin @0 :Text;
   layers @1 :List(UInt32);
@@ -160,6 +191,13 @@ struct ModelSection {
   initializer @3 :Initializer;
   dropout @4 :Float64;
   loss @5 :Loss;
+  labelSmoothing @6 :Float64;
+  classWeights @7 :List(Float64);
+  metrics @8 :List(NamePair);  # name, kind
+  resnet @9 :ResnetSection;
+  transformer @10 :TransformerSection;
+  matrixFactorization @11 :MatrixFactorizationSection;
+  wideDeep @12 :WideDeepSection;
 }
 
 struct DataSection {
@@ -174,6 +212,8 @@ struct DataSection {
   shuffleBuffer @8 :UInt64;
   scale @9 :Float64;
   prefetch @10 :UInt32;
+  window @11 :UInt32;
+  stride @12 :UInt32;
 }
 
 struct Optimizer {

@@ -1,5 +1,5 @@
-// The LeNet-like network of common/builtin.h. Its backward pass is written by hand and starts with the last layer. So
-// it can announce each gradient as soon as the gradient is final.
+// The LeNet-like network of common/builtin/builtin.h. Its backward pass is written by hand and starts with the last
+// layer. So it can announce each gradient as soon as the gradient is final.
 #pragma once
 
 #include <memory>

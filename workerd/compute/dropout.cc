@@ -13,8 +13,8 @@ std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace
 
-void dropout_mask(const StepSeed& seed, double rate, std::span<float> mask) {
-  const std::uint64_t stream = mix(mix(mix(seed.job_seed) ^ seed.step) ^ seed.rank);
+void dropout_mask(const StepSeed& seed, double rate, std::span<float> mask, std::uint64_t first) {
+  const std::uint64_t stream = mix(mix(mix(seed.job_seed) ^ seed.step) ^ seed.rank) + first;
   const auto dropped = static_cast<std::uint64_t>(rate * 0x1p32);
   const float kept = static_cast<float>(1.0 / (1.0 - rate));
   for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = (mix(stream + i) >> 32U) < dropped ? 0.0F : kept;

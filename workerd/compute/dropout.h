@@ -2,6 +2,7 @@
 // steps.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "workerd/compute/engine.h"
@@ -10,6 +11,9 @@ namespace disttrain::workerd {
 
 // Sets each element of `mask` to 0 with probability `rate`, otherwise to 1 / (1 - rate), with 0 <= rate < 1. This is
 // dropout as in Srivastava et al. 2014, except that values are scaled in training instead of in evaluation.
-void dropout_mask(const StepSeed& seed, double rate, std::span<float> mask);
+//
+// Element i depends on the step's random number first + i. If a step needs several masks, each of them takes other
+// numbers.
+void dropout_mask(const StepSeed& seed, double rate, std::span<float> mask, std::uint64_t first = 0);
 
 }  // namespace disttrain::workerd

@@ -18,7 +18,7 @@
 namespace disttrain::workerd {
 
 // Checks that the records fit the loss: their spans have the right sizes, they have the labels or targets that the loss
-// needs (common/builtin.h), and each label is at least 0 and less than `outputs`. Errors: kData.
+// needs (common/builtin/builtin.h), and each label is at least 0 and less than `outputs`. Errors: kData.
 Status check_records(Loss loss, const Records& records, std::uint64_t input_elements, std::uint64_t outputs);
 
 // Returns the sum of the examples' losses. The records must have passed check_records(). If `gradient` isn't empty,

@@ -17,7 +17,7 @@ struct Records {
   std::span<const float> targets;        // one row for each example, or empty
 };
 
-// `batch` has the two columns that a builtin model describes (common/builtin.h): inputs, and labels or targets.
+// `batch` has the two columns that a builtin model describes (common/builtin/builtin.h): inputs, and labels or targets.
 inline Records records_of(const Batch& batch, const ModelSpec& model) {
   Records records{batch.examples, batch.columns[0].as<float>(), {}, {}};
   if (model.columns[1].dtype == DType::kInt64)

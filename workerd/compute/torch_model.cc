@@ -10,8 +10,9 @@
 #include <new>
 #include <thread>
 
-#include "common/builtin.h"
+#include "common/builtin/builtin.h"
 #include "common/check.h"
+#include "workerd/compute/autograd/autograd_model.h"
 #include "workerd/compute/cnn.h"
 #include "workerd/compute/mlp.h"
 
@@ -92,6 +93,14 @@ class TorchModel final : public Computation {
   std::thread::id caller_;
 };
 
+std::unique_ptr<Computation> make_inner(const ModelSection& model, const ModelSpec& spec) {
+  const bool has_plain_loss = model.label_smoothing == 0.0 && model.class_weights.empty();
+  const bool is_mlp = model.builtin == "linear" || model.builtin == "mlp";
+  if (is_mlp && has_plain_loss && model.dropout == 0.0) return make_mlp(model, spec);
+  if (model.builtin == "cnn" && has_plain_loss) return make_cnn(model, spec);
+  return make_autograd_model(model, spec);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Computation>> make_torch_model(const ModelSection& model, std::uint32_t threads) {
@@ -100,8 +109,7 @@ Result<std::unique_ptr<Computation>> make_torch_model(const ModelSection& model,
   return guarded<Result<std::unique_ptr<Computation>>>(
       "building the model", [&]() -> Result<std::unique_ptr<Computation>> {
         keep_freed_memory();
-        std::unique_ptr<Computation> inner = model.builtin == "mlp" ? make_mlp(model, *spec) : make_cnn(model, *spec);
-        return std::make_unique<TorchModel>(std::move(inner), threads);
+        return std::make_unique<TorchModel>(make_inner(model, *spec), threads);
       });
 }
 

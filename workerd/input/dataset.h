@@ -33,6 +33,8 @@ struct Source {
   std::uint64_t begin = 0;  // records [begin, end); end = 0: all
   std::uint64_t end = 0;
   double scale = 1.0;
+  std::uint64_t window = 65;  // text: bytes of a record
+  std::uint64_t stride = 64;  // text: bytes from the begin of a record to that of the next one
   // For csv files with text labels: label i has the name label_names[i]. If label_names is empty, the labels are
   // numbered in sorted order. For a test set label_names holds the names of the training set, so that both sets give a
   // label the same number.
@@ -43,7 +45,8 @@ struct Source {
 };
 
 // These functions return the sources of the training set and of the test set. The test set takes its format and its
-// scale from [data]. It consists of all records of its files.
+// scale from [data]. It consists of all records of its files. Of a text it predicts each byte once, whatever the
+// training set's stride is.
 Source training_source(const DataSection& data);
 Source evaluation_source(const DataSection& data, const EvaluateSection& evaluate);
 
@@ -52,7 +55,8 @@ struct DatasetColumn {
   std::string name;  // "inputs" or "labels"
   DType dtype = DType::kFloat32;
   std::uint64_t elements = 1;  // values of one record
-  std::int64_t largest = -1;   // labels that are whole numbers of at least 0: the largest of them; otherwise -1
+  // Of labels that are whole numbers of at least 0, and of the bytes of a text: the largest of them. Otherwise -1.
+  std::int64_t largest = -1;
 };
 
 class Dataset {
@@ -77,6 +81,8 @@ class Dataset {
 // - kNoPermission: the process may not read a file.
 // - kData: a file is truncated, corrupt or of another format, or the numbers of images and labels differ.
 // - kConfig: a setting doesn't fit the files or is missing, or there isn't enough memory.
+//
+// A record of a text is a window of bytes. The windows of a file begin every `stride` bytes; none goes beyond its end.
 //
 // If every label is a whole number of at least 0, the records have labels. Otherwise (fractions, negative numbers,
 // several values per record) the records have targets. Text labels (csv) are numbered in sorted order.

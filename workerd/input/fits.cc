@@ -22,7 +22,8 @@ bool converts(DType from, DType to) {
 class Fitting {
  public:
   Fitting(const ModelSection& model, const Source& source)
-      : is_mlp_(model.builtin == "mlp"),
+      : is_mlp_(model.builtin == "mlp" || model.builtin == "linear"),
+        is_text_(source.format == DataFormat::kText),
         files_(source.section + ".files"),
         // In a csv file the last column is the label, and no key chooses another column.
         labels_(source.format == DataFormat::kCsv ? "the last column of " + files_ : source.section + ".labels") {}
@@ -30,7 +31,11 @@ class Fitting {
   Status inputs(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string records = "the records of " + files_;
     if (Status ok = check_type(records, has, wants); !ok) return ok;
-    if (has.elements == element_count(wants)) return {};
+    if (has.elements == element_count(wants)) return inputs_within_limit(has, wants);
+    if (is_text_)
+      return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
+                                          " bytes each, but the model takes " + std::to_string(element_count(wants)) +
+                                          ": set data.window to " + std::to_string(element_count(wants)));
     return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
                                         " values each, but the model takes " + std::to_string(element_count(wants)) +
                                         ": change " + key_of("first") + " or " + files_);
@@ -69,6 +74,13 @@ class Fitting {
   }
 
  private:
+  Status inputs_within_limit(const DatasetColumn& has, const ColumnSpec& wants) const {
+    if (wants.limit == 0 || has.largest < static_cast<std::int64_t>(wants.limit)) return {};
+    return fail(ErrorCode::kData, "the records of " + files_ + " have values up to " + std::to_string(has.largest) +
+                                      ", but the model's column \"" + wants.name + "\" takes 0 to " +
+                                      std::to_string(wants.limit - 1) + ": change the model or " + files_);
+  }
+
   std::string key_of(const std::string& which) const {
     return is_mlp_ ? "model.layers (its " + which + " number)" : "the model";
   }
@@ -82,6 +94,7 @@ class Fitting {
   }
 
   const bool is_mlp_;
+  const bool is_text_;
   const std::string files_;
   const std::string labels_;
 };

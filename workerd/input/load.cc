@@ -1,11 +1,43 @@
 #include "workerd/input/load.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
 #include "workerd/input/order.h"
 
 namespace disttrain::input {
+
+namespace {
+
+// A transformer predicts each byte of a window but the first.
+std::uint64_t stride_of_each_byte_once(const DataSection& data) {
+  return std::max(data.window, 2U) - 1;
+}
+
+Status check_range(const Source& source, std::uint64_t begin, std::uint64_t end, std::uint64_t found) {
+  const std::string where = source.path + "/" + source.files;
+  if (begin >= end || end > found)
+    return fail(ErrorCode::kConfig, where + ": " + source.section + ".records = [" + std::to_string(begin) + ", " +
+                                        std::to_string(end) + "], but the files have the records [0, " +
+                                        std::to_string(found) + "]: choose a range within that");
+  if (end - begin > kMaxRecords)
+    return fail(ErrorCode::kConfig, where + ": " + std::to_string(end - begin) + " records, expected at most " +
+                                        std::to_string(kMaxRecords) + ": choose fewer with " + source.section +
+                                        ".records");
+  return {};
+}
+
+template <typename Set, typename Loaded>
+Result<std::unique_ptr<Dataset>> dataset_of(const Source& source, Result<Loaded> loaded) {
+  if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  const std::uint64_t end = source.end == 0 ? loaded->records : source.end;
+  if (Status ok = check_range(source, source.begin, end, loaded->records); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  return std::make_unique<Set>(std::move(*loaded), source.begin, end, source.scale);
+}
+
+}  // namespace
 
 Source training_source(const DataSection& data) {
   Source source;
@@ -16,6 +48,8 @@ Source training_source(const DataSection& data) {
   source.begin = data.records[0];
   source.end = data.records[1];
   source.scale = data.scale;
+  source.window = data.window;
+  source.stride = data.stride > 0 ? data.stride : stride_of_each_byte_once(data);
   return source;
 }
 
@@ -26,6 +60,8 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.files = evaluate.files;
   source.labels = evaluate.labels;
   source.scale = data.scale;
+  source.window = data.window;
+  source.stride = stride_of_each_byte_once(data);
   source.section = "evaluate";
   source.path_key = source.path == data.path ? "data.path" : "evaluate.path";
   return source;
@@ -47,21 +83,9 @@ bool take_labels(const std::vector<double>& numbers, Contents& contents) {
 Result<std::unique_ptr<Dataset>> load_dataset(const Source& source) {
   const std::string where = source.path + "/" + source.files;
   try {
-    Result<Contents> contents = source.format == DataFormat::kCsv ? load_csv(source) : load_arrays(source);
-    if (!contents) return tl::unexpected(std::move(contents.error()));
-    const std::uint64_t found = contents->records;
-    const std::uint64_t end = source.end == 0 ? found : source.end;
-    if (source.begin >= end || end > found) {
-      return fail(ErrorCode::kConfig, where + ": " + source.section + ".records = [" + std::to_string(source.begin) +
-                                          ", " + std::to_string(end) + "], but the files have the records [0, " +
-                                          std::to_string(found) + "]: choose a range within that");
-    }
-    if (end - source.begin > kMaxRecords) {
-      return fail(ErrorCode::kConfig, where + ": " + std::to_string(end - source.begin) +
-                                          " records, expected at most " + std::to_string(kMaxRecords) +
-                                          ": choose fewer with " + source.section + ".records");
-    }
-    return std::make_unique<MemoryDataset>(std::move(*contents), source.begin, end, source.scale);
+    if (source.format == DataFormat::kText) return dataset_of<TextDataset>(source, load_text(source));
+    return dataset_of<MemoryDataset>(source,
+                                     source.format == DataFormat::kCsv ? load_csv(source) : load_arrays(source));
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kConfig, where + ": these files need more memory than this host has");
   }

@@ -4,6 +4,7 @@
 #include "common/result.h"
 #include "workerd/input/dataset.h"
 #include "workerd/input/memory_dataset.h"
+#include "workerd/input/text_dataset.h"
 
 namespace disttrain::input {
 
@@ -11,6 +12,9 @@ namespace disttrain::input {
 Result<Contents> load_arrays(const Source& source);
 
 Result<Contents> load_csv(const Source& source);
+
+// For text files. The records are those of all files; load_dataset() selects some of them.
+Result<Text> load_text(const Source& source);
 
 // If all `numbers` are whole numbers of at least 0, they are labels: writes them to contents.labels and returns true.
 // Otherwise they are targets: returns false.

@@ -5,39 +5,13 @@
 
 #include "common/check.h"
 #include "workerd/input/rows.h"
+#include "workerd/input/typed_values.h"
 
 namespace disttrain::input {
 
 namespace {
 
 enum Column : std::size_t { kInputs = 0, kLabels = 1 };
-
-template <typename T>
-std::span<T> as(std::span<std::byte> bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-
-// Calls `body` with `out` as a span of the type that `dtype` names.
-template <typename Body>
-void with_type(DType dtype, std::span<std::byte> out, const Body& body) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return body(as<float>(out));
-    case DType::kFloat64:
-      return body(as<double>(out));
-    case DType::kInt32:
-      return body(as<std::int32_t>(out));
-    case DType::kInt64:
-      return body(as<std::int64_t>(out));
-    case DType::kUint8:
-      return body(as<std::uint8_t>(out));
-    case DType::kFloat16:
-    case DType::kBfloat16:
-    case DType::kBytes:
-      break;
-  }
-  DISTTRAIN_CHECK(false);  // fits() refuses these types
-}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The keys of job.toml, one row each. The rules between keys are in job_rules.cc.
+// The keys of job.toml, one row each. The rules between keys are in job_rules.cc. The keys of [model] are in
+// model_keys.cc.
 #include <limits>
 
 #include "common/config/reader/keys.h"
@@ -19,38 +20,6 @@ bool is_job_name(const std::string& name) {
 
 bool is_not_empty(const std::string& text) {
   return !text.empty();
-}
-
-// "normal(0.02)", "glorot", "he", "zeros".
-Field initializer(Initializer& to) {
-  const std::string expected = "\"normal(STANDARD DEVIATION)\", \"glorot\", \"he\" or \"zeros\"";
-  return Field{expected,
-               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
-                 const auto* found = value.as<std::string>();
-                 if (found == nullptr) return refuse_value(value, path, expected, reading);
-                 if (*found == "glorot") return void(to = {InitializerKind::kGlorot, 0.0});
-                 if (*found == "he") return void(to = {InitializerKind::kHe, 0.0});
-                 if (*found == "zeros") return void(to = {InitializerKind::kZeros, 0.0});
-                 const bool is_normal = found->rfind("normal(", 0) == 0 && found->back() == ')';
-                 const auto number =
-                     is_normal ? parse_number(found->substr(7, found->size() - 8)) : std::optional<double>();
-                 if (!number || *number <= 0)
-                   return refuse_value(value, path, expected + ", the deviation above 0", reading);
-                 to = {InitializerKind::kNormal, *number};
-               },
-               [&to] {
-                 switch (to.kind) {
-                   case InitializerKind::kZeros:
-                     return std::optional(toml(std::string("zeros")));
-                   case InitializerKind::kNormal:
-                     return std::optional(toml("normal(" + to_toml(to.scale) + ")"));
-                   case InitializerKind::kHe:
-                     return std::optional(toml(std::string("he")));
-                   case InitializerKind::kGlorot:
-                     break;
-                 }
-                 return std::optional(toml(std::string("glorot")));
-               }};
 }
 
 // "epoch", "none", or a buffer's size.
@@ -129,37 +98,14 @@ Keys identity_keys(JobSection& job) {
   };
 }
 
-Keys model_keys(ModelSection& model) {
-  return {
-      {"builtin",
-       required(choice<std::string>(model.builtin, {{"mlp", "mlp"}, {"cnn", "cnn"}},
-                                    {"resnet", "wide_deep", "transformer"})),
-       "the network"},
-      {"program", not_in_this_version(), "a step program exported from Python"},
-      {"layers", integers(model.layers, 1, 1 << 24),
-       "mlp: number of inputs, of units in each hidden layer, and of outputs"},
-      {"activation",
-       choice<Activation>(model.activation, {{"sigmoid", Activation::kSigmoid},
-                                             {"relu", Activation::kRelu},
-                                             {"tanh", Activation::kTanh},
-                                             {"gelu", Activation::kGelu}}),
-       "the function between two layers"},
-      {"initializer", initializer(model.initializer), "initial weights; biases begin at 0"},
-      {"dropout", real(model.dropout, {0.0, true, 1.0, false}),
-       "cnn: share of the values that is dropped before the last layer"},
-      {"loss",
-       choice<Loss>(model.loss, {{"softmax_cross_entropy", Loss::kSoftmaxCrossEntropy},
-                                 {"mse", Loss::kMse},
-                                 {"sigmoid_cross_entropy", Loss::kSigmoidCrossEntropy}}),
-       "mean over the batch"},
-  };
-}
-
 Keys data_keys(DataSection& data) {
   return {
       {"format",
        choice<DataFormat>(data.format,
-                          {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"npy", DataFormat::kNpy}},
+                          {{"idx", DataFormat::kIdx},
+                           {"csv", DataFormat::kCsv},
+                           {"npy", DataFormat::kNpy},
+                           {"text", DataFormat::kText}},
                           {"npz", "libsvm", "jsonl", "tfrecord", "webdataset", "parquet", "images"}),
        "of the files"},
       {"path", required(text_of(data.path, "a folder", is_not_empty)), "folder of the files"},
@@ -170,6 +116,9 @@ Keys data_keys(DataSection& data) {
        "lease: an epoch visits each record once; none: each worker visits all records"},
       {"shuffle", shuffle(data), "order of the records"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
+      {"window", integer(data.window, 1, 1 << 24), "text: bytes of a record"},
+      {"stride", integer_or("auto", data.stride, 1, 1 << 24),
+       "text: bytes from the begin of a record to that of the next one; auto = window - 1"},
       {"prefetch", integer(data.prefetch, 1, 1024),
        "number of batches to read ahead or, if that is more, as many as fit into 4 MiB (at most 8)"},
   };
@@ -279,7 +228,9 @@ Keys checkpoint_keys(CheckpointSection& checkpoint) {
        "newest: go on from the newest checkpoint; none: begin anew, and fail if there is a checkpoint"},
       {"init_from", text(checkpoint.init_from),
        "initial parameters: a checkpoint or a safetensors file; \"\" = see model.initializer"},
-      {"init_map", text_map(checkpoint.init_map), "{ \"NAME IN init_from\" = \"NAME IN THE MODEL\" }"},
+      {"init_map",
+       text_map(checkpoint.init_map, "a table of names such as { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }"),
+       "{ \"NAME IN init_from\" = \"NAME IN THE MODEL\" }"},
   };
 }
 

@@ -1,15 +1,11 @@
-// All rules between two or more keys of job.toml.
+// The rules between two or more keys of job.toml. Those within [model] are in model_keys.cc.
 #include <string>
 #include <vector>
 
-#include "common/builtin.h"
 #include "common/config/reader/keys.h"
 
 namespace disttrain::config {
 
-namespace {
-
-// Refuses a key of `keys` that the file sets but the job wouldn't use.
 void only_with(Reading& reading, bool applies, const std::string& section, const std::vector<std::string>& keys,
                const std::string& with) {
   if (applies) return;
@@ -18,23 +14,7 @@ void only_with(Reading& reading, bool applies, const std::string& section, const
       reading.refuse(section + key, section + key + " has a meaning only with " + with + "; leave it out");
 }
 
-void check_model(const ModelSection& model, Reading& reading) {
-  if (model.builtin == "cnn") {
-    only_with(reading, false, "model.", {"layers"}, "builtin = \"mlp\"");
-  } else if (model.builtin == "mlp") {
-    only_with(reading, false, "model.", {"dropout"}, "builtin = \"cnn\"");
-    if (model.layers.size() < 2) {
-      reading.refuse("model.layers",
-                     reading.has("model.layers")
-                         ? "model.layers has " + std::to_string(model.layers.size()) +
-                               " sizes; expected at least 2: the number of inputs and the number of outputs"
-                         : "model.layers is missing; expected the number of inputs, of units in each "
-                           "hidden layer, and of outputs, such as [784, 100, 10]");
-    } else if (auto spec = builtin_model(model); !spec) {
-      reading.refuse("model.layers", spec.error().message);
-    }
-  }
-}
+namespace {
 
 void check_optimizer(const OptimizerConfig& optimizer, Reading& reading) {
   const Rule rule = optimizer.rule;
@@ -84,6 +64,14 @@ void check_train(const TrainSection& train, Reading& reading) {
         "train.clip.value has a meaning only with kind = \"global_norm\" or \"value\"; set it to 0 or leave it out");
 }
 
+void check_data(const DataSection& data, Reading& reading) {
+  const bool is_text = data.format == DataFormat::kText;
+  only_with(reading, is_text, "data.", {"window", "stride"}, "format = \"text\"");
+  // A file may set these two keys to values that change nothing.
+  only_with(reading, !is_text || data.labels.empty(), "data.", {"labels"}, "another format than \"text\"");
+  only_with(reading, !is_text || data.scale == 1.0, "data.", {"scale"}, "another format than \"text\"");
+}
+
 void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
   // If the file sets the directory to "", the job takes no checkpoints, but the file may still set these keys.
   only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
@@ -95,6 +83,8 @@ void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
 }  // namespace
 
 void set_dependent_defaults(JobConfig& job) {
+  if (job.model.builtin == "cnn") job.model.dropout = 0.5;
+  if (job.model.builtin == "matrix_factorization") job.model.loss = Loss::kMse;
   if (job.train.optimizer.rule == Rule::kRmsprop) job.train.optimizer.momentum = 0.0;
   if (job.train.optimizer.rule == Rule::kAdagrad) job.train.optimizer.epsilon = 1e-10;
 }
@@ -102,6 +92,7 @@ void set_dependent_defaults(JobConfig& job) {
 void check_job_rules(const JobConfig& job, Reading& reading) {
   check_model(job.model, reading);
   if (reading.has("train")) check_train(job.train, reading);
+  check_data(job.data, reading);
   if (job.data.scale == 0.0)
     reading.refuse("data.scale", "data.scale is 0, which would make all values 0; set another number");
   check_checkpoint(job.checkpoint, reading);

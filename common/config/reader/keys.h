@@ -15,5 +15,12 @@ Keys job_keys(JobConfig& job);
 // that value. Read the file again afterwards, because the call also overwrites values that the file sets.
 void set_dependent_defaults(JobConfig& job);
 void check_job_rules(const JobConfig& job, Reading& reading);
+// Refuses each of `keys` (their names follow `section`, such as "model.") that the file sets, if the key doesn't apply.
+// `with` says what it needs.
+void only_with(Reading& reading, bool applies, const std::string& section, const std::vector<std::string>& keys,
+               const std::string& with);
+
+Keys model_keys(ModelSection& model);
+void check_model(const ModelSection& model, Reading& reading);
 
 }  // namespace disttrain::config

@@ -202,8 +202,7 @@ Field boolean(bool& to) {
                }};
 }
 
-Field text_map(std::map<std::string, std::string>& to) {
-  const std::string expected = "a table of names such as { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
+Field text_map(std::map<std::string, std::string>& to, const std::string& expected) {
   return Field{expected,
                [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* entries = value.as<TomlValue::Table>();
@@ -276,6 +275,25 @@ Field real(double& to, Range range) {
                  to = number;
                },
                [&to] { return std::optional(toml(to)); }};
+}
+
+Field reals(std::vector<double>& to, Range range) {
+  const std::string expected = "a list, each of it " + range_text(range);
+  return Field{expected,
+               [&to, expected, range](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* items = value.as<TomlValue::Array>();
+                 if (items == nullptr) return refuse_value(value, path, expected, reading);
+                 std::vector<double> numbers(items->size());
+                 const std::size_t problems = reading.problems.size();
+                 for (std::size_t i = 0; i < numbers.size(); ++i)
+                   real(numbers[i], range).read((*items)[i], path + "[" + std::to_string(i) + "]", reading);
+                 if (reading.problems.size() == problems) to = std::move(numbers);
+               },
+               [&to] {
+                 TomlValue::Array items;
+                 for (const double number : to) items.push_back(toml(number));
+                 return std::optional(TomlValue{std::move(items), {}});
+               }};
 }
 
 Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most) {

@@ -111,7 +111,8 @@ template <typename T>
 Field integer_or(const std::string& word_for_zero, T& to, std::int64_t least, std::int64_t most);
 Field boolean(bool& to);
 // { "key" = "value", ... }, both not empty.
-Field text_map(std::map<std::string, std::string>& to);
+Field text_map(std::map<std::string, std::string>& to, const std::string& expected);
+Field reals(std::vector<double>& to, Range range);  // each as in real()
 Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most);
 
 // `later` has words that a later version will support. They are refused with a message that says so.

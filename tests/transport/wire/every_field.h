@@ -181,7 +181,7 @@ class Filler {
     x.name = metric_name();
   }
   void fill(VariableKind& x) { x = VariableKind::kState; }
-  void fill(InitializerKind& x) { x = InitializerKind::kHe; }
+  void fill(InitializerKind& x) { x = InitializerKind::kUniform; }
   void fill(Placement& x) { x = Placement::kPartitioned; }
   void fill(Mode& x) { x = Mode::kSsp; }
   void fill(Activation& x) { x = Activation::kGelu; }
@@ -190,8 +190,9 @@ class Filler {
   void fill(ScheduleKind& x) { x = ScheduleKind::kCosine; }
   void fill(ClipKind& x) { x = ClipKind::kValue; }
   void fill(NonfiniteAction& x) { x = NonfiniteAction::kFail; }
+  void fill(Stem& x) { x = Stem::kImagenet; }
   void fill(Sharding& x) { x = Sharding::kNone; }
-  void fill(DataFormat& x) { x = DataFormat::kNpy; }
+  void fill(DataFormat& x) { x = DataFormat::kText; }
   void fill(OnWorkerLoss& x) { x = OnWorkerLoss::kWait; }
   void fill(Restore& x) { x = Restore::kNone; }
   void fill(ShuffleKind& x) { x = ShuffleKind::kNone; }

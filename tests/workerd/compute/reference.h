@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "common/builtin.h"
+#include "common/builtin/builtin.h"
 #include "common/layout.h"
 #include "workerd/compute/dropout.h"
 #include "workerd/compute/engine.h"

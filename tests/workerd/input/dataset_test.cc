@@ -1,7 +1,7 @@
 // Batches from data sets, and whether a model fits a data set.
 #include <gtest/gtest.h>
 
-#include "common/builtin.h"
+#include "common/builtin/builtin.h"
 #include "common/random.h"
 #include "tests/workerd/input/input_files.h"
 #include "workerd/input/evaluation_batches.h"

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <map>
 
-#include "common/builtin.h"
+#include "common/builtin/builtin.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"

@@ -1,0 +1,216 @@
+// The models of workerd/compute/autograd: when parameters are ready, bits, dropout, predictions and bad records.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/workerd/compute/autograd_bench.h"
+
+namespace disttrain::workerd {
+namespace {
+
+using test::Bench;
+using test::Case;
+using test::floats;
+using test::integers;
+using test::mlp_case;
+using test::model_of;
+using test::resnet_case;
+using test::TestBatch;
+using test::transformer_case;
+using test::wide_deep_case;
+using testing::HasSubstr;
+
+class SmallModel : public testing::TestWithParam<Case> {};
+
+TEST_P(SmallModel, GivesTheSameBitsAgain) {
+  for (const std::uint32_t threads : {0U, 2U}) {
+    TestBatch records = GetParam().records;
+    Bench first(GetParam().model, threads);
+    Bench second(GetParam().model, threads);
+    for (int step = 0; step < 2; ++step) {
+      EXPECT_EQ(first.step(records), second.step(records));
+      EXPECT_EQ(first.gradients(), second.gradients());
+      first.apply();
+      second.apply();
+    }
+  }
+}
+
+TEST_P(SmallModel, MayLoseItsParametersWhenTheyAreReady) {
+  // A caller may overwrite parameters as soon as their gradients are final. If the model still read them, the gradients
+  // would be NaN.
+  TestBatch records = GetParam().records;
+  Bench whole(GetParam().model);
+  whole.step(records);
+  Bench bench(GetParam().model);
+  const auto ready = [&bench](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t i = begin; i < end; ++i) bench.parameters()[i] = std::numeric_limits<float>::quiet_NaN();
+  };
+  ASSERT_TRUE(bench.computation().step(records.batch(), {}, ready));
+  EXPECT_EQ(bench.gradients(), whole.gradients());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, SmallModel, testing::ValuesIn(test::small_cases()), test::name_of);
+
+// The models with kernels of their own, which compute the same.
+void expect_like_own_kernels(const ModelSection& model, const TestBatch& batch, const StepSeed& seed) {
+  TestBatch records = batch;
+  Bench own(model, 1);
+  Bench bench(model);
+  EXPECT_NEAR(bench.step(records, seed), own.step(records, seed), 1e-5);
+  for (std::size_t v = 0; v < bench.spec().variables.size(); ++v)
+    for (std::size_t e = 0; e < bench.gradient(v).size(); ++e)
+      ASSERT_NEAR(bench.gradient(v)[e], own.gradient(v)[e], 1e-5) << bench.spec().variables[v].name << " " << e;
+  const Result<EngineOutput> expected = own.evaluate(records);
+  const Result<EngineOutput> evaluated = bench.evaluate(records);
+  ASSERT_TRUE(expected && evaluated);
+  EXPECT_NEAR(evaluated->loss_sum, expected->loss_sum, 1e-4);
+  EXPECT_TRUE(std::ranges::equal(evaluated->metrics, expected->metrics));
+}
+
+TEST(AutogradModel, ComputesAnMlpLikeItsOwnKernels) {
+  ModelSection model = model_of("mlp");
+  model.layers = {7, 9, 4};
+  for (const Activation activation : {Activation::kSigmoid, Activation::kRelu, Activation::kTanh, Activation::kGelu}) {
+    model.activation = activation;
+    for (const Loss loss : {Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy}) {
+      model.loss = loss;
+      TestBatch records = TestBatch(6).add(floats(1, 42));
+      if (loss == Loss::kSoftmaxCrossEntropy)
+        records.add(integers<std::int64_t>(2, 4, 6));
+      else
+        records.add(integers<float>(2, 2, 24));
+      expect_like_own_kernels(model, records, {});
+    }
+  }
+}
+
+TEST(AutogradModel, ComputesACnnLikeItsOwnKernelsWithTheSameDropout) {
+  ModelSection model = model_of("cnn");
+  model.dropout = 0.5;
+  expect_like_own_kernels(model, TestBatch(3).add(floats(1, 3 * 784)).add(integers<std::int64_t>(2, 10, 3)),
+                          {.job_seed = 3, .step = 17, .rank = 1});
+}
+
+TEST(AutogradModel, DropsByTheSeedAlone) {
+  for (Case each : {mlp_case(), transformer_case("transformer", true), wide_deep_case()}) {
+    each.model.dropout = 0.3;
+    Bench bench(each.model);
+    const double first = bench.step(each.records, {.job_seed = 1, .step = 5, .rank = 0});
+    const std::vector<float> gradients = bench.gradients();
+    const double other_rank = bench.step(each.records, {.job_seed = 1, .step = 5, .rank = 1});
+    EXPECT_NE(other_rank, first);
+    EXPECT_EQ(bench.step(each.records, {.job_seed = 1, .step = 5, .rank = 0}), first);
+    EXPECT_EQ(bench.gradients(), gradients);
+    const Result<EngineOutput> evaluated = bench.evaluate(each.records);
+    ASSERT_TRUE(evaluated);
+    each.model.dropout = 0.0;
+    EXPECT_EQ(Bench(each.model).evaluate(each.records)->loss_sum, evaluated->loss_sum) << "dropout is for steps only";
+  }
+}
+
+TEST(AutogradModel, AttentionWithDropoutIsTheSameButForTheDropout) {
+  Case each = transformer_case("transformer", true);
+  Bench bench(each.model);
+  each.model.dropout = 1e-9;  // drops nothing
+  Bench dropping(each.model);
+  EXPECT_NEAR(bench.step(each.records), dropping.step(each.records), 1e-5);
+  for (std::size_t i = 0; i < bench.gradients().size(); ++i)
+    ASSERT_NEAR(bench.gradients()[i], dropping.gradients()[i], 1e-5) << i;
+}
+
+TEST(AutogradModel, ATokenDependsOnThoseBeforeItOnly) {
+  Case each = transformer_case("transformer", true);
+  Bench bench(each.model);
+  const auto outputs = [&] {
+    const Result<EngineOutput> output = bench.computation().predict(each.records.batch());
+    EXPECT_TRUE(output);
+    return std::vector<float>(output->outputs.begin(), output->outputs.end());
+  };
+  const std::vector<float> before = outputs();
+  ASSERT_EQ(before.size(), 3U * 5 * 11);  // records, context, vocabulary
+  each.records.set(0, 3, std::uint8_t{10});
+  const std::vector<float> after = outputs();
+  EXPECT_TRUE(std::equal(before.begin(), before.begin() + 3 * 11, after.begin()));
+  EXPECT_NE(before[3 * 11], after[3 * 11]);
+  EXPECT_TRUE(std::equal(before.begin() + 5 * 11, before.end(), after.begin() + 5 * 11)) << "other records";
+}
+
+TEST(AutogradModel, CountsTheMetricsOfATransformerByTokens) {
+  Case each = transformer_case("transformer", true);
+  Bench bench(each.model);
+  const Result<EngineOutput> evaluated = bench.evaluate(each.records);
+  ASSERT_TRUE(evaluated);
+  EXPECT_EQ(evaluated->examples, 3U);
+  const std::vector<MetricValue> values = metric_values(bench.spec().metrics, evaluated->metrics);
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_EQ(evaluated->metrics[1], 15.0) << "examples of the accuracy";
+  EXPECT_EQ(values[1].name, "perplexity");
+  EXPECT_NEAR(values[1].value, std::exp(evaluated->loss_sum / 3.0), 1e-4);
+}
+
+TEST(AutogradModel, PredictsWithoutLabels) {
+  Case each = mlp_case();
+  Bench bench(each.model);
+  TestBatch records = TestBatch(6).add(floats(1, 42)).add(std::vector<std::int64_t>());
+  const Result<EngineOutput> output = bench.computation().predict(records.batch());
+  ASSERT_TRUE(output) << output.error().message;
+  EXPECT_EQ(output->outputs.size(), 24U);
+}
+
+TEST(AutogradModel, ChangesNoParameterAndNoStateWhenItEvaluates) {
+  Case each = resnet_case("resnet18", 18, Stem::kCifar, 2, 16);
+  Bench bench(each.model);
+  const std::vector<float> parameters = bench.parameters();
+  std::fill(bench.gradients().begin(), bench.gradients().end(), 3.0F);
+  ASSERT_TRUE(bench.evaluate(each.records));
+  EXPECT_EQ(bench.parameters(), parameters);
+  EXPECT_TRUE(std::ranges::all_of(bench.gradients(), [](float value) { return value == 3.0F; }));
+}
+
+TEST(AutogradModel, AnnouncesEachLayerBeforeTheOneBelow) {
+  Case each = mlp_case();
+  Bench bench(each.model);
+  bench.step(each.records);
+  EXPECT_EQ(bench.ranges().front().first, 0U);
+  EXPECT_GE(bench.ranges().size(), 2U) << "the last layer is announced before the first one is computed";
+  EXPECT_LE(bench.ranges().front().second, 4U + 9 * 4) << "bias and weight of the last layer";
+}
+
+// `message` must be part of the error.
+void expect_bad(const ModelSection& model, TestBatch records, const std::string& message) {
+  Bench bench(model);
+  for (const Result<EngineOutput>& output :
+       {bench.computation().step(records.batch(), {}, {}), bench.computation().evaluate(records.batch())}) {
+    ASSERT_FALSE(output);
+    EXPECT_EQ(output.error().code, ErrorCode::kData);
+    EXPECT_THAT(output.error().message, HasSubstr(message));
+  }
+}
+
+TEST(AutogradModel, RefusesValuesThatItCannotTake) {
+  Case tokens = transformer_case("transformer", true);
+  tokens.records.set(0, 7, std::uint8_t{11});
+  expect_bad(tokens.model, tokens.records, "a record has 11 in the column \"tokens\"; the model takes 0 to 10");
+
+  Case labels = mlp_case();
+  labels.records.set(1, 2, std::int64_t{-100});
+  expect_bad(labels.model, labels.records, "a record has -100 in the column \"labels\"; the model takes 0 to 3");
+
+  for (const float user : {6.0F, -1.0F, 0.5F, NAN, INFINITY}) {
+    Case factors = test::matrix_factorization_case();
+    factors.records.set(0, 0, user);
+    expect_bad(factors.model, factors.records, "a record has the user ");
+  }
+
+  Case categories = wide_deep_case();
+  categories.records.set(1, 0, std::int64_t{4});  // the second category column would take it
+  expect_bad(categories.model, categories.records,
+             "a record has 4 in category column 0; model.wide_deep.categories allows 0 to 3");
+
+  Case inputs = mlp_case();
+  expect_bad(inputs.model, TestBatch(6).add(floats(1, 41)).add(integers<std::int64_t>(2, 4, 6)),
+             "a batch has 164 bytes in the column \"inputs\"; the model expects 168");
+}
+
+}  // namespace
+}  // namespace disttrain::workerd
