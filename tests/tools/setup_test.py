@@ -85,10 +85,23 @@ class Setup(unittest.TestCase):
             self.assertNotIn(package, install.split())
         self.assertNotIn("tensorboard", output)
 
+    def test_ExportInstallsTorchForPythonOnce(self):
+        self.with_venvs()
+        folder = self.home / "cache/disttrain/torch-python-2.11.0/lib/python3.11/site-packages"
+        for file in ("torch/lib/libtorch_cpu.so", "sympy/__init__.py"):
+            (folder / file).parent.mkdir(parents=True)
+            (folder / file).write_text("")
+        code, output = self.run_setup()
+        self.assertEqual(code, 0, output)
+        self.assertNotIn("torch-python", output)
+        code, output = self.run_setup("export")
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"export 2.11.0: is installed in {self.home}/cache/disttrain/torch-python-2.11.0", output)
+
     def test_UnknownWordIsAUsageError(self):
         code, output = self.run_setup("tests")
         self.assertEqual(code, 64, output)
-        self.assertIn("expected build, or nothing for all", output)
+        self.assertIn("expected build, export, or nothing for all but export", output)
 
     def test_UserInstallsThroughSudo(self):
         self.with_venvs()

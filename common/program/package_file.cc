@@ -1,0 +1,220 @@
+#include "common/program/package_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "common/printable.h"
+
+namespace disttrain::program {
+namespace {
+
+constexpr std::uint64_t kEndBytes = 22;           // 4.3.16, end of central directory record
+constexpr std::uint64_t kMaxCommentBytes = 65535;
+constexpr std::uint64_t kLocator64Bytes = 20;     // 4.3.15
+constexpr std::uint64_t kEnd64Bytes = 56;         // 4.3.14
+constexpr std::uint64_t kEntryBytes = 46;         // 4.3.12, one member in the central directory
+constexpr std::uint64_t kLocalBytes = 30;         // 4.3.7, local file header
+constexpr std::uint32_t kEndMark = 0x06054b50;
+constexpr std::uint32_t kLocator64Mark = 0x07064b50;
+constexpr std::uint32_t kEnd64Mark = 0x06064b50;
+constexpr std::uint32_t kEntryMark = 0x02014b50;
+constexpr std::uint32_t kLocalMark = 0x04034b50;
+constexpr std::uint32_t kMoved32 = 0xFFFFFFFF;  // the number is in the entry's field for zip64
+constexpr std::uint16_t kZip64Field = 0x0001;   // 4.5.3
+constexpr std::size_t kChunkBytes = 1024 * 1024;
+
+// Returns the little-endian number at a place of a text. The place must lie in the text.
+template <typename Number>
+Number number_at(const std::string& text, std::uint64_t at) {
+  Number number = 0;
+  std::memcpy(&number, text.data() + at, sizeof(number));
+  return number;
+}
+
+// A view of a part of a file.
+class FilePart final : public checkpoint::InputFile {
+ public:
+  FilePart(checkpoint::InputFile& file, std::uint64_t begin, std::uint64_t bytes)
+      : file_(file), begin_(begin), bytes_(bytes) {}
+  std::uint64_t size() const override { return bytes_; }
+  Status read_at(std::uint64_t offset, checkpoint::MutableBytes out) override {
+    if (offset > bytes_ || out.size() > bytes_ - offset)
+      return fail(ErrorCode::kData, "a member of a package ends after " + std::to_string(bytes_) +
+                                        " bytes; expected at least " + std::to_string(offset + out.size()));
+    return file_.read_at(begin_ + offset, out);
+  }
+  Result<bool> try_lock(checkpoint::LockKind kind) override { return file_.try_lock(kind); }
+
+ private:
+  checkpoint::InputFile& file_;
+  const std::uint64_t begin_;
+  const std::uint64_t bytes_;
+};
+
+Result<std::string> read_text(checkpoint::InputFile& file, std::uint64_t begin, std::uint64_t bytes) {
+  std::string text(bytes, '\0');
+  if (Status read = file.read_at(begin, std::as_writable_bytes(std::span(text))); !read)
+    return tl::unexpected(read.error());
+  return text;
+}
+
+tl::unexpected<Error> damaged(const std::string& path, const std::string& what) {
+  return fail(ErrorCode::kData,
+              path + ": " + what + ": the file is truncated, damaged, or no package; export it again");
+}
+
+// Where the central directory is.
+struct Directory {
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+};
+
+Result<Directory> find_directory(checkpoint::InputFile& file, const std::string& path) {
+  const std::uint64_t size = file.size();
+  const std::uint64_t tail_bytes = std::min(size, kEndBytes + kMaxCommentBytes);
+  Result<std::string> tail = read_text(file, size - tail_bytes, tail_bytes);
+  if (!tail) return tl::unexpected(tail.error());
+  for (std::uint64_t at = tail_bytes >= kEndBytes ? tail_bytes - kEndBytes + 1 : 0; at-- > 0;) {
+    if (number_at<std::uint32_t>(*tail, at) != kEndMark) continue;
+    if (number_at<std::uint16_t>(*tail, at + 20) != tail_bytes - at - kEndBytes) continue;
+    Directory directory{number_at<std::uint32_t>(*tail, at + 16), number_at<std::uint32_t>(*tail, at + 12)};
+    const std::uint64_t end = size - tail_bytes + at;
+    if (directory.begin != kMoved32 && directory.bytes != kMoved32) return directory;
+    if (end < kLocator64Bytes) break;
+    const Result<std::string> locator = read_text(file, end - kLocator64Bytes, kLocator64Bytes);
+    if (!locator) return tl::unexpected(locator.error());
+    if (number_at<std::uint32_t>(*locator, 0) != kLocator64Mark) break;
+    const auto end64 = number_at<std::uint64_t>(*locator, 8);
+    if (size < kEnd64Bytes || end64 > size - kEnd64Bytes) break;
+    const Result<std::string> record = read_text(file, end64, kEnd64Bytes);
+    if (!record) return tl::unexpected(record.error());
+    if (number_at<std::uint32_t>(*record, 0) != kEnd64Mark) break;
+    return Directory{number_at<std::uint64_t>(*record, 48), number_at<std::uint64_t>(*record, 40)};
+  }
+  return damaged(path, "no table of members at the end of the file");
+}
+
+// Replaces the numbers that don't fit into 32 bits by those of the field for zip64. `extra` is the entry's fields.
+bool read_zip64(const std::string& extra, std::uint64_t& uncompressed, std::uint64_t& compressed,
+                std::uint64_t& header) {
+  std::uint64_t at = 0;
+  while (extra.size() - at >= 4) {
+    const auto kind = number_at<std::uint16_t>(extra, at);
+    const std::uint64_t end = at + 4 + number_at<std::uint16_t>(extra, at + 2);
+    if (end > extra.size()) return false;
+    at += 4;
+    if (kind == kZip64Field) {
+      for (std::uint64_t* number : {&uncompressed, &compressed, &header}) {
+        if (*number != kMoved32) continue;
+        if (end - at < sizeof(std::uint64_t)) return false;
+        *number = number_at<std::uint64_t>(extra, at);
+        at += sizeof(std::uint64_t);
+      }
+      return true;
+    }
+    at = end;
+  }
+  return uncompressed != kMoved32 && compressed != kMoved32 && header != kMoved32;
+}
+
+}  // namespace
+
+Result<PackageFile> PackageFile::open(checkpoint::Files& files, const std::string& path) {
+  Result<std::unique_ptr<checkpoint::InputFile>> file = files.open(path);
+  if (!file) return tl::unexpected(file.error());
+  PackageFile package(path, std::move(*file));
+  if (Status read = package.read_directory(); !read) return tl::unexpected(read.error());
+  return package;
+}
+
+Status PackageFile::read_directory() {
+  const Result<Directory> directory = find_directory(*file_, path_);
+  if (!directory) return tl::unexpected(directory.error());
+  if (directory->bytes > kMaxDirectoryBytes || directory->begin > file_->size() ||
+      directory->bytes > file_->size() - directory->begin)
+    return damaged(path_, "its table of members can't have " + std::to_string(directory->bytes) + " bytes");
+  const Result<std::string> text = read_text(*file_, directory->begin, directory->bytes);
+  if (!text) return tl::unexpected(text.error());
+  std::uint64_t at = 0;
+  while (text->size() - at >= kEntryBytes && number_at<std::uint32_t>(*text, at) == kEntryMark) {
+    const std::uint64_t name_bytes = number_at<std::uint16_t>(*text, at + 28);
+    const std::uint64_t extra_bytes = number_at<std::uint16_t>(*text, at + 30);
+    const std::uint64_t end = at + kEntryBytes + name_bytes + extra_bytes + number_at<std::uint16_t>(*text, at + 32);
+    if (end > text->size()) break;
+    Member member;
+    member.name = text->substr(at + kEntryBytes, name_bytes);
+    member.checksum = number_at<std::uint32_t>(*text, at + 16);
+    std::uint64_t compressed = number_at<std::uint32_t>(*text, at + 20);
+    member.bytes = number_at<std::uint32_t>(*text, at + 24);
+    member.begin = number_at<std::uint32_t>(*text, at + 42);  // of its local header, until locate()
+    const bool is_encrypted = (number_at<std::uint16_t>(*text, at + 8) & 1U) != 0;
+    if (!read_zip64(text->substr(at + kEntryBytes + name_bytes, extra_bytes), member.bytes, compressed, member.begin))
+      break;
+    member.is_stored =
+        number_at<std::uint16_t>(*text, at + 10) == 0 && !is_encrypted && compressed == member.bytes;
+    if (Status located = locate(member); !located) return located;
+    members_.push_back(std::move(member));
+    at = end;
+  }
+  if (at != text->size()) return damaged(path_, "its table of members breaks off at byte " + std::to_string(at));
+  return {};
+}
+
+Status PackageFile::locate(Member& member) {
+  const std::uint64_t size = file_->size();
+  if (size < kLocalBytes || member.begin > size - kLocalBytes)
+    return damaged(path_, "member " + printable(member.name) + " begins after the end of the file");
+  const Result<std::string> header = read_text(*file_, member.begin, kLocalBytes);
+  if (!header) return tl::unexpected(header.error());
+  const std::uint64_t skipped =
+      kLocalBytes + number_at<std::uint16_t>(*header, 26) + number_at<std::uint16_t>(*header, 28);
+  if (number_at<std::uint32_t>(*header, 0) != kLocalMark || skipped > size - member.begin ||
+      (member.is_stored && member.bytes > size - member.begin - skipped))
+    return damaged(path_, "member " + printable(member.name) + " isn't where the table of members says");
+  member.begin += skipped;
+  return {};
+}
+
+const Member* PackageFile::find(const std::string& name) const {
+  const std::string suffix = "/" + name;
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.name == name || member.name.ends_with(suffix);
+  });
+  return found == members_.end() ? nullptr : &*found;
+}
+
+Result<std::string> PackageFile::read(const Member& member, std::uint64_t max_bytes) {
+  if (member.bytes > max_bytes)
+    return fail(ErrorCode::kData, path_ + ": member " + printable(member.name) + " has " +
+                                      std::to_string(member.bytes) + " bytes; expected at most " +
+                                      std::to_string(max_bytes));
+  if (Status verified = verify(member); !verified) return tl::unexpected(verified.error());
+  return read_text(*file_, member.begin, member.bytes);
+}
+
+Result<std::unique_ptr<checkpoint::InputFile>> PackageFile::open_member(const Member& member) {
+  if (!member.is_stored)
+    return fail(ErrorCode::kData, path_ + ": member " + printable(member.name) +
+                                      " is compressed; expected a package as disttrain.export writes it");
+  return std::make_unique<FilePart>(*file_, member.begin, member.bytes);
+}
+
+Status PackageFile::verify(const Member& member) {
+  const Result<std::unique_ptr<checkpoint::InputFile>> file = open_member(member);
+  if (!file) return tl::unexpected(file.error());
+  std::string chunk;
+  uLong checksum = crc32(0, nullptr, 0);
+  for (std::uint64_t at = 0; at < member.bytes; at += chunk.size()) {
+    chunk.resize(std::min<std::uint64_t>(kChunkBytes, member.bytes - at));
+    if (Status read = (*file)->read_at(at, std::as_writable_bytes(std::span(chunk))); !read) return read;
+    checksum = crc32(checksum, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+  }
+  if (checksum != member.checksum) return damaged(path_, "member " + printable(member.name) + " has a wrong checksum");
+  return {};
+}
+
+}  // namespace disttrain::program

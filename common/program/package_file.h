@@ -1,0 +1,61 @@
+// Reads the members of a zip file that are stored without compression. PyTorch's packages (.pt2, .pt) are such files,
+// and so are the packages of our own exporters. The format is in PKWARE's APPNOTE.TXT; the comments give its sections.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/files.h"
+#include "common/result.h"
+
+namespace disttrain::program {
+
+inline constexpr std::uint64_t kMaxDirectoryBytes = 64 * 1024 * 1024;  // of a zip file's table of its members
+
+// A member's name, and where its bytes are in the file.
+struct Member {
+  std::string name;
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;  // CRC-32
+  bool is_stored = true;       // without compression and encryption; only such members can be read
+};
+
+// Keeps the file open. One thread at a time. All errors name the file. Neither open() nor the reads trust any number of
+// the file.
+class PackageFile {
+ public:
+  // Fails with kNoInput if the file doesn't exist, and with kData if it is truncated or isn't a zip file.
+  static Result<PackageFile> open(checkpoint::Files& files, const std::string& path);
+
+  const std::string& path() const { return path_; }
+
+  // The member whose name is `name`, or ends with "/" and `name`. Null if there is none. PyTorch puts all members into
+  // a folder with a name of its choice.
+  const Member* find(const std::string& name) const;
+
+  // Reads a whole member and compares its checksum. Fails with kData if the member is compressed, has more than
+  // `max_bytes`, or is damaged.
+  Result<std::string> read(const Member& member, std::uint64_t max_bytes);
+
+  // The bytes of a member as a file of its own, valid as long as this object. Its reads compare no checksum.
+  Result<std::unique_ptr<checkpoint::InputFile>> open_member(const Member& member);
+
+  // Compares the checksum of a member that may be large.
+  Status verify(const Member& member);
+
+ private:
+  PackageFile(std::string path, std::unique_ptr<checkpoint::InputFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+  Status read_directory();
+  // Fills in the places of members' bytes from their local headers.
+  Status locate(Member& member);
+
+  std::string path_;
+  std::unique_ptr<checkpoint::InputFile> file_;
+  std::vector<Member> members_;
+};
+
+}  // namespace disttrain::program

@@ -1,0 +1,14 @@
+"""disttrain: train a model of PyTorch, JAX or NumPy on a disttrain cluster.
+
+Importing this package imports neither torch nor jax.
+"""
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name):
+    if name == "export":
+        from disttrain.exporting import export
+
+        return export
+    raise AttributeError(f"module 'disttrain' has no attribute '{name}'")

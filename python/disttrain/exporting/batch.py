@@ -1,0 +1,114 @@
+"""The columns of a batch: what the model, the loss and the metrics take."""
+
+import dataclasses
+
+import torch
+
+from disttrain.exporting.errors import ExportError
+
+DTYPES = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.uint8: "uint8",
+}
+
+
+@dataclasses.dataclass
+class Column:
+    name: str
+    example: torch.Tensor
+    limit: int = 0  # 0: none
+
+    def described(self):
+        """As the sidecar has it; ColumnSpec in common/model.h."""
+        return {
+            "name": self.name,
+            "dtype": DTYPES[self.example.dtype],
+            "shape": list(self.example.shape[1:]),
+            "limit": self.limit,
+        }
+
+
+@dataclasses.dataclass
+class BatchDescription:
+    columns: list
+    inputs: list  # names
+    labels: list  # names; empty: the loss takes the outputs alone
+    labels_as_dict: bool
+    dynamic: bool
+
+    @property
+    def examples(self):
+        return len(self.columns[0].example)
+
+    def set_limits(self, seen, given):
+        """`seen`: the limits that the export found; `given`: the user's, which win."""
+        by_name = {column.name: column for column in self.columns}
+        for name in given:
+            if name not in by_name:
+                raise ExportError(f'export: limits has "{name}", but the columns are {", ".join(by_name)}')
+        for name, column in by_name.items():
+            if column.example.dtype not in (torch.int32, torch.int64):
+                continue
+            if name in given:
+                column.limit = int(given[name] or 0)
+            elif name in seen:
+                column.limit = seen[name]
+            else:
+                raise ExportError(
+                    f'export: how large may the integers of column "{name}" be? An index out of range would end the '
+                    f"worker's process, so workerd checks it. Give limits={{\"{name}\": N}} for values 0 to N - 1, or "
+                    f'limits={{"{name}": None}} if the column isn\'t used as an index'
+                )
+            low, high = int(column.example.min()), int(column.example.max())
+            if column.limit and not 0 <= low <= high < column.limit:
+                raise ExportError(
+                    f'export: column "{name}" of example_batch has values from {low} to {high}; its limit is '
+                    f"{column.limit}, so expected 0 to {column.limit - 1}"
+                )
+
+
+def describe_batch(example_batch, inputs, labels, dynamic):
+    if isinstance(example_batch, (tuple, list)):
+        if len(example_batch) != 2:
+            raise ExportError(
+                f"export: example_batch is a tuple of {len(example_batch)}; expected (inputs, labels), or a dict from "
+                "column names to tensors"
+            )
+        label = "labels" if labels is None else labels if isinstance(labels, str) else labels[0]
+        example_batch = {"inputs": example_batch[0], label: example_batch[1]}
+    if not isinstance(example_batch, dict) or not example_batch:
+        raise ExportError("export: example_batch is neither a tuple (inputs, labels) nor a dict of tensors")
+    columns = [Column(name, _tensor(name, value)) for name, value in example_batch.items()]
+    sizes = {column.name: len(column.example) for column in columns}
+    if len(set(sizes.values())) != 1:
+        raise ExportError(f"export: the columns of example_batch have different numbers of records: {sizes}")
+    if dynamic and next(iter(sizes.values())) < 2:
+        raise ExportError("export: example_batch has 1 record; expected at least 2, or dynamic_batch=False")
+    names = list(sizes)
+    label_names = [] if labels is None else [labels] if isinstance(labels, str) else list(labels)
+    input_names = [name for name in names if name not in label_names] if inputs is None else list(inputs)
+    for what, wanted in (("labels", label_names), ("inputs", input_names)):
+        for name in wanted:
+            if name not in sizes:
+                raise ExportError(f'export: {what} names column "{name}", but example_batch has {", ".join(names)}')
+    if not input_names:
+        raise ExportError("export: the model gets no column; name some in inputs=[...]")
+    return BatchDescription(columns, input_names, label_names, not (labels is None or isinstance(labels, str)), dynamic)
+
+
+def _tensor(name, value):
+    tensor = torch.as_tensor(value).detach()
+    if tensor.dtype not in DTYPES:
+        raise ExportError(
+            f'export: column "{name}" has dtype {tensor.dtype}; expected one of {", ".join(DTYPES.values())}'
+        )
+    if tensor.dim() == 0:
+        raise ExportError(f'export: column "{name}" has no dimension; its first dimension must be the batch\'s')
+    if tensor.numel() == 0:
+        raise ExportError(f'export: column "{name}" of example_batch has no values')
+    return tensor.contiguous()

@@ -1,0 +1,79 @@
+"""The error of an export, and the layer that it came from."""
+
+import contextlib
+
+
+class ExportError(Exception):
+    """The model can't be exported. The message says which layer, what was found, and what to do."""
+
+
+class LayerTracker:
+    """Knows which layers of a model run now, and which one ran when an exception was raised.
+
+    A layer is named as in named_modules(), such as "layer1.0.conv2", with its class.
+    """
+
+    def __init__(self, model):
+        self._names = {module: name for name, module in model.named_modules()}
+        self._running = []
+
+    @contextlib.contextmanager
+    def watch(self, on_exit=None):
+        """on_exit(name): called when a layer has returned."""
+        from torch.nn.modules import module as hooks
+
+        def enter(module, arguments):
+            if module in self._names:
+                self._running.append(self.name_of(module))
+
+        def leave(module, arguments, result):
+            if module in self._names:
+                self._running.pop()
+                if on_exit:
+                    on_exit(self.name_of(module))
+
+        self._running.clear()
+        handles = [
+            hooks.register_module_forward_pre_hook(enter),
+            hooks.register_module_forward_hook(leave),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def name_of(self, module):
+        name = self._names[module]
+        kind = type(module).__name__
+        return f'layer "{name}" ({kind})' if name else f"the model itself ({kind})"
+
+    def current(self):
+        """The innermost layer that hasn't returned; after an exception, the layer that raised it."""
+        return self._running[-1] if self._running else None
+
+
+class NamedErrors:
+    """Turns an exception of the model into an ExportError that names the layer."""
+
+    def __init__(self, layers, doing, on_exit=None, hint=""):
+        self._layers = layers
+        self._doing = doing
+        self._hint = hint
+        self._watch = layers.watch(on_exit)
+
+    def __enter__(self):
+        self._watch.__enter__()
+
+    def __exit__(self, kind, error, trace):
+        layer = self._layers.current()
+        self._watch.__exit__(None, None, None)
+        if error is None or isinstance(error, ExportError) or not isinstance(error, Exception):
+            return False
+        where = layer or "the loss, the metrics or the backward pass"
+        raise ExportError(f"export: {where} fails when the model {self._doing}: {first_line(error)}{self._hint}") from error
+
+
+def first_line(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:500]

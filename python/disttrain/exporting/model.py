@@ -1,0 +1,163 @@
+"""The variables of a model: which it has, of which kind, and with which values."""
+
+import contextlib
+import dataclasses
+
+import torch
+
+from disttrain.exporting.errors import ExportError, LayerTracker
+
+TRAINABLE, STATE, FROZEN = "trainable", "state", "frozen"
+# Begins the names of the loss's buffers. No layer's name has a colon.
+LOSS = "loss:"
+# State of other types is carried as float32, which holds integers up to this number exactly.
+LARGEST_EXACT = 2**24
+STATE_DTYPES = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.uint8: "uint8",
+    torch.int8: "int8",
+    torch.int16: "int16",
+    torch.bool: "bool",
+}
+
+
+@dataclasses.dataclass
+class Variable:
+    """Trainable variables and state enter and leave a program as float32. Frozen ones enter it as they are."""
+
+    name: str
+    kind: str
+    tensor: torch.Tensor  # the model's own, on the CPU
+    persistent: bool  # whether state_dict() has it
+
+    @property
+    def carried(self):
+        """The value as it enters a program."""
+        value = self.tensor.detach()
+        return (value if self.kind == FROZEN else value.to(torch.float32)).contiguous()
+
+    def described(self):
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "shape": list(self.tensor.shape),
+            "dtype": STATE_DTYPES[self.tensor.dtype],
+            "persistent": self.persistent,
+        }
+
+
+class DescribedModel:
+    """A model with the loss's buffers, which are frozen variables named LOSS + NAME that state_dict() doesn't have."""
+
+    def __init__(self, model, loss, variables, aliases):
+        self.model = model
+        self.loss = loss
+        self.variables = variables
+        self.aliases = aliases  # other names of variables, as tied parameters have -> the variable
+        self.layers = LayerTracker(model)
+        self.trains = {module: module.training for module in model.modules()}
+        if not model.training:
+            self.trains = dict.fromkeys(self.trains, True)
+
+    @contextlib.contextmanager
+    def tracing_mode(self):
+        """Restores the modules' training flags and the state of the random numbers at its end."""
+        before = {module: module.training for module in self.model.modules()}
+        try:
+            with torch.random.fork_rng(devices=[]):
+                yield
+        finally:
+            for module, training in before.items():
+                module.training = training
+
+    def set_training(self, training):
+        for module, trains in self.trains.items():
+            module.training = training and trains
+
+    def training_statistics(self):
+        """The names of the running statistics that a training step changes."""
+        norms = torch.nn.modules.batchnorm._NormBase
+        return {
+            f"{name}.{buffer}" if name else buffer
+            for name, module in self.model.named_modules()
+            if isinstance(module, norms) and module.track_running_stats and self.trains[module]
+            for buffer in ("running_mean", "running_var")
+        }
+
+    def of_kind(self, kind):
+        return [variable for variable in self.variables if variable.kind == kind]
+
+    @contextlib.contextmanager
+    def with_values(self, values):
+        """Lets the model and the loss use `values` (a dict by name) in place of their own tensors. Yields a function
+        that returns the current value of a variable."""
+        from torch.nn.utils.stateless import _reparametrize_module as replaced
+
+        own = {name: value for name, value in values.items() if not name.startswith(LOSS)}
+        of_loss = {name[len(LOSS) :]: value for name, value in values.items() if name.startswith(LOSS)}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(replaced(self.model, own, tie_weights=True))
+            if of_loss:
+                stack.enter_context(replaced(self.loss, of_loss))
+            yield lambda name: _tensor_at(self.model, name)
+
+
+def _tensor_at(module, name):
+    for part in name.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def describe_model(model, loss):
+    if not isinstance(model, torch.nn.Module):
+        raise ExportError(f"export: model is a {type(model).__name__}; expected a torch.nn.Module")
+    variables, aliases = [], {}
+    saved = list(model.state_dict(keep_vars=True))  # layer by layer: the parameters of a layer, then its buffers
+    first_name = {}
+    for is_buffer, named in (
+        (False, model.named_parameters(remove_duplicate=False)),
+        (True, model.named_buffers(remove_duplicate=False)),
+    ):
+        for name, tensor in named:
+            if id(tensor) in first_name:
+                aliases[name] = first_name[id(tensor)]
+                continue
+            first_name[id(tensor)] = name
+            # Which buffers are state is found out by Functions.observe().
+            kind = FROZEN if is_buffer or not tensor.requires_grad else TRAINABLE
+            variables.append(Variable(name, kind, _checked(name, tensor), name in saved))
+    place = {name: index for index, name in enumerate(saved)}
+    variables.sort(key=lambda variable: place.get(variable.name, len(saved)))
+    if isinstance(loss, torch.nn.Module):
+        if any(parameter.requires_grad for parameter in loss.parameters()):
+            raise ExportError("export: the loss has trainable parameters; make them part of the model")
+        for name, tensor in [*loss.named_parameters(), *loss.named_buffers()]:
+            variables.append(Variable(LOSS + name, FROZEN, _checked(LOSS + name, tensor), False))
+    if not any(variable.kind == TRAINABLE for variable in variables):
+        raise ExportError("export: the model has no parameter with requires_grad=True, so there is nothing to train")
+    return DescribedModel(model, loss, variables, aliases)
+
+
+def _checked(name, tensor):
+    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+        raise ExportError(f'export: variable "{name}" of a lazy layer has no shape yet; run the model once first')
+    if tensor.device.type != "cpu":
+        raise ExportError(f'export: variable "{name}" is on device {tensor.device}; call model.cpu() first')
+    if tensor.dtype not in STATE_DTYPES:
+        raise ExportError(f'export: variable "{name}" has dtype {tensor.dtype}, which a program can\'t take')
+    if tensor.is_floating_point() and not torch.isfinite(tensor.detach()).all():
+        finite = torch.isfinite(tensor.detach())
+        # A mask of attention is a buffer with infinities on purpose; a NaN is a mistake everywhere.
+        if tensor.requires_grad or torch.isnan(tensor.detach()).any():
+            raise ExportError(
+                f'export: variable "{name}" has {int((~finite).sum())} values of {tensor.numel()} that are NaN or '
+                "infinite; train or load the model again before the export"
+            )
+    if tensor.numel() == 0:
+        raise ExportError(f'export: variable "{name}" has no elements (shape {list(tensor.shape)}); remove it')
+    return tensor

@@ -1,0 +1,205 @@
+"""The programs of a model as plain functions of tensors: step, evaluate and predict.
+
+Each function takes all variables in the sidecar's order (Variable.carried), and then its columns. It returns a list:
+
+    step      [loss_sum, accumulators, gradient or new value of each variable that isn't frozen, in order]
+    evaluate  [loss_sum, accumulators]
+    predict   [outputs]
+
+loss_sum is a float64 scalar, accumulators has the accumulators of all metrics one after the other (float64), gradients
+and new values are float32, and so are the outputs, with the shape [records, values].
+"""
+
+import torch
+
+from disttrain.exporting.batch import DTYPES
+from disttrain.exporting.errors import ExportError, NamedErrors
+from disttrain.exporting.limits import LimitFinder
+from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
+
+MAX_METRICS = 64  # kMaxMetrics in common/model_metric.h
+
+
+class Functions:
+    def __init__(self, described, loss, batch, outputs, metrics, dtype):
+        if dtype not in (None, torch.float32, torch.float16, torch.bfloat16):
+            raise ExportError(f"export: dtype is {dtype}; expected torch.float16 or torch.bfloat16")
+        if len(metrics) > MAX_METRICS:
+            raise ExportError(f"export: {len(metrics)} metrics; expected at most {MAX_METRICS}")
+        self.described = described
+        self.batch = batch
+        self.metrics = metrics
+        self._loss = loss
+        self._pick_outputs = outputs or _usual_outputs
+        self._autocast = None if dtype is torch.float32 else dtype
+        self.columns = {column.name: column for column in batch.columns}
+
+    def columns_of(self, program):
+        """The names of the columns that the program takes."""
+        return self.batch.inputs if program == "predict" else list(self.columns)
+
+    def observe(self):
+        """Runs the model once as it is. Finds out which buffers are state, and returns the limits of integer columns
+        that the run showed. Errors of the user's code come up here, with their layer."""
+        described = self.described
+        values = {variable.name: variable.tensor.detach().clone() for variable in described.variables}
+        versions = {name: value._version for name, value in values.items()}
+        # The operator of batch norm and instance norm changes its statistics without a new version of the tensors.
+        statistics = described.training_statistics()
+        columns = {name: column.example for name, column in self.columns.items()}
+        finder = LimitFinder(columns)
+        described.set_training(True)
+        with torch.no_grad(), described.with_values(values) as value_of, NamedErrors(described.layers, "runs"):
+            with finder:
+                loss, outputs = self.forward(columns)
+            self.accumulate(outputs, columns)
+            for variable in described.of_kind(FROZEN):
+                if variable.name.startswith(LOSS) or variable.tensor.requires_grad:
+                    continue
+                value = value_of(variable.name)
+                if (
+                    value is not values[variable.name]
+                    or value._version != versions[variable.name]
+                    or variable.name in statistics
+                ):
+                    self._make_state(variable)
+        if loss.numel() != 1 and tuple(loss.shape) != (self.batch.examples,):
+            raise ExportError(
+                f"export: the loss has the shape {list(loss.shape)}; expected one number, the mean over the batch, or "
+                f"one for each of the {self.batch.examples} records"
+            )
+        if not torch.isfinite(loss).all():
+            raise ExportError("export: the loss of example_batch is NaN or infinite; check the batch and the model")
+        return finder.limits
+
+    def step(self, *arguments):
+        described = self.described
+        values, columns, leaves = self._bind(arguments, "step", trains=True)
+        described.set_training(True)
+        with torch.enable_grad(), described.with_values(values) as value_of:
+            loss, outputs = self.forward(columns)
+            if not loss.requires_grad:
+                raise ExportError("export: the loss doesn't depend on any trainable parameter")
+            gradients = torch.autograd.grad(loss.mean(), list(leaves.values()), materialize_grads=True)
+            state = {variable.name: value_of(variable.name) for variable in described.of_kind(STATE)}
+        of_leaf = dict(zip(leaves, gradients))
+        results = [self._loss_sum(loss, columns), self.accumulate(outputs, columns)]
+        for variable in described.variables:
+            if variable.kind == TRAINABLE:
+                results.append(of_leaf[variable.name].detach())
+            elif variable.kind == STATE:
+                results.append(state[variable.name].detach().to(torch.float32))
+        return results
+
+    def evaluate(self, *arguments):
+        values, columns, _ = self._bind(arguments, "evaluate")
+        self.described.set_training(False)
+        with torch.no_grad(), self.described.with_values(values):
+            loss, outputs = self.forward(columns)
+        return [self._loss_sum(loss, columns), self.accumulate(outputs, columns)]
+
+    def predict(self, *arguments):
+        values, columns, _ = self._bind(arguments, "predict")
+        self.described.set_training(False)
+        with torch.no_grad(), self.described.with_values(values):
+            return [as_rows(self.outputs_of(self.run_model(columns)))]
+
+    def example_arguments(self, program):
+        return [variable.carried for variable in self.described.variables] + [
+            self.columns[name].example for name in self.columns_of(program)
+        ]
+
+    def _make_state(self, variable):
+        if not variable.persistent:
+            raise ExportError(
+                f'export: a training step changes buffer "{variable.name}", which state_dict() doesn\'t have; register '
+                "it with persistent=True, so that checkpoints keep it"
+            )
+        if not variable.tensor.is_floating_point() and int(variable.tensor.abs().max()) > LARGEST_EXACT:
+            raise ExportError(
+                f'export: buffer "{variable.name}" has integers above {LARGEST_EXACT}, which float32 doesn\'t hold '
+                "exactly; set it to 0"
+            )
+        variable.kind = STATE
+
+    def _bind(self, arguments, program, trains=False):
+        """Values by name in the model's own dtypes, columns by name, and the leaves that gradients are taken of."""
+        variables = self.described.variables
+        values, leaves = {}, {}
+        for variable, argument in zip(variables, arguments):
+            if variable.kind == TRAINABLE:
+                leaf = argument.detach().requires_grad_(trains)
+                leaves[variable.name] = leaf
+                values[variable.name] = leaf.to(variable.tensor.dtype)
+            elif variable.kind == STATE:
+                # Workers' integers are averaged, so they are rounded back.
+                whole = argument if variable.tensor.is_floating_point() else argument.round()
+                # The program changes the copy, and not its argument.
+                values[variable.name] = whole.to(variable.tensor.dtype, copy=True)
+            else:
+                values[variable.name] = argument
+        return values, dict(zip(self.columns_of(program), arguments[len(variables) :])), leaves
+
+    def run_model(self, columns):
+        with self._computing():
+            return self.described.model(*(columns[name] for name in self.batch.inputs))
+
+    def forward(self, columns):
+        """The loss as float32 or float64, and the tensor that metrics take, detached."""
+        returned = self.run_model(columns)
+        labels = {name: columns[name] for name in self.batch.labels}
+        if not self.batch.labels_as_dict:
+            labels = next(iter(labels.values()), None)
+        with self._computing():
+            loss = self._loss(returned) if labels is None else self._loss(returned, labels)
+        if not isinstance(loss, torch.Tensor) or not loss.is_floating_point():
+            raise ExportError(f"export: the loss returned {_kind_of(loss)}; expected a tensor of floating-point numbers")
+        outputs = self.outputs_of(returned).detach() if self.metrics else None
+        return loss if loss.dtype in (torch.float32, torch.float64) else loss.to(torch.float32), outputs
+
+    def _computing(self):
+        return torch.autocast("cpu", dtype=self._autocast, enabled=self._autocast is not None, cache_enabled=False)
+
+    def outputs_of(self, returned):
+        outputs = self._pick_outputs(returned)
+        if not isinstance(outputs, torch.Tensor):
+            raise ExportError(f"export: the model returned {_kind_of(outputs)}; say in outputs=... which tensor to use")
+        return outputs
+
+    def _loss_sum(self, loss, columns):
+        examples = next(iter(columns.values())).shape[0]
+        return loss.detach().to(torch.float64).mean() * examples
+
+    def accumulate(self, outputs, columns):
+        columns = {name: column.detach() for name, column in columns.items()}
+        # The label column that export() was given stands in for a metric's own.
+        batch = dict(columns)
+        if self.batch.labels:
+            batch.setdefault("labels", columns[self.batch.labels[0]])
+        accumulators = []
+        for name, metric in self.metrics.items():
+            accumulator = metric(outputs, batch)
+            if accumulator.shape != (metric.size,):
+                raise ExportError(
+                    f'export: metric "{name}" returned an accumulator with the shape {list(accumulator.shape)}; expected '
+                    f"[{metric.size}]"
+                )
+            accumulators.append(accumulator.detach().to(torch.float64))
+        return torch.cat(accumulators) if accumulators else torch.zeros(0, dtype=torch.float64)
+
+
+def as_rows(outputs):
+    """One row of float32 for each record."""
+    return outputs.reshape(outputs.shape[0], -1).to(torch.float32)
+
+
+def _usual_outputs(returned):
+    if isinstance(returned, (tuple, list)) and returned:
+        return returned[0]
+    if isinstance(returned, dict):
+        return returned.get("logits", returned)
+    return getattr(returned, "logits", returned)
+
+
+def _kind_of(value):
+    return f"a tensor of {DTYPES.get(value.dtype, value.dtype)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"

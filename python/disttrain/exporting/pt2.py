@@ -1,0 +1,50 @@
+"""Writes a package of compiled programs: a .pt2 file, which torch and workerd can load."""
+
+import os
+import pathlib
+import tempfile
+
+from disttrain.exporting import compiling, sidecar, torch_sidecar
+from disttrain.exporting.comparing import compare_compiled
+from disttrain.exporting.errors import ExportError
+from disttrain.exporting.trace import trace
+
+PROGRAMS = ("step", "evaluate", "predict")
+
+
+def write(path, functions, cpu, say):
+    cpu = compiling.pick_cpu(cpu)
+    graphs = {}
+    for program in PROGRAMS:
+        say(f"export: {program}: tracing")
+        graphs[program] = trace(functions, program)
+    libraries = {}
+    for program, graph in graphs.items():
+        libraries[program] = compiling.compile_program(graph, program, cpu, say)
+        library = compiling.load(libraries[program])
+        compare_compiled(program, lambda tensors: graph.module()(*tensors), library, functions.example_arguments(program))
+    text, values = torch_sidecar.encode(functions, "pt2", cpu, PROGRAMS)
+    # PyTorch's reader takes the members of the folder "extra" for texts.
+    _write(path, libraries, {"extra/" + sidecar.JSON_NAME: text, "data/disttrain/" + sidecar.VALUES_NAME: values})
+    say(f"export: wrote {path}: {os.path.getsize(path):,} bytes")
+
+
+def _write(path, libraries, sidecars):
+    """torch's writer stores the members uncompressed, and aligns their bytes."""
+    from torch.export.pt2_archive._package import PT2ArchiveWriter
+
+    with tempfile.TemporaryDirectory(prefix=".disttrain-export-", dir=os.path.dirname(path) or ".") as folder:
+        # The members' folder in the package gets the name of the file.
+        unfinished = pathlib.Path(folder) / os.path.basename(path)
+        try:
+            with PT2ArchiveWriter(str(unfinished)) as archive:
+                for program, files in libraries.items():
+                    # PyTorch's loader finds the metadata by the name of the source, which it doesn't read.
+                    archive.write_bytes(f"data/aotinductor/{program}/{program}.wrapper.cpp", b"// compiled\n")
+                    for ending, file in files.items():
+                        archive.write_file(f"data/aotinductor/{program}/{program}.wrapper{ending}", str(file))
+                for name, content in sidecars.items():
+                    archive.write_bytes(name, content)
+            os.replace(unfinished, path)
+        except OSError as error:
+            raise ExportError(f"export: can't write {path}: {error.strerror}") from error

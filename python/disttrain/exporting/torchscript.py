@@ -1,0 +1,109 @@
+"""Writes a TorchScript file (.pt): the model's forward pass, loss and metrics, traced. workerd adds the backward pass."""
+
+import contextlib
+import os
+import pathlib
+import tempfile
+import warnings
+
+import torch
+
+from disttrain.exporting import sidecar, torch_sidecar
+from disttrain.exporting.comparing import compare_trace
+from disttrain.exporting.errors import ExportError, NamedErrors
+from disttrain.exporting.programs import as_rows
+
+PROGRAMS = ("step", "evaluate", "predict")
+
+
+def write(path, functions, cpu, say):
+    if cpu is not None:
+        raise ExportError("export: cpu is for compiled programs (.pt2); a TorchScript file runs on all processors")
+    say("export: tracing step, evaluate and predict")
+    with _unchanged(functions.described.model):
+        traced = _trace(functions)
+        _compare(functions, traced)
+    with _unchanged(functions.described.model):
+        text, values = torch_sidecar.encode(functions, "torchscript", "", PROGRAMS)
+        _save(path, traced, {sidecar.JSON_NAME: text, sidecar.VALUES_NAME: values})
+    say(f"export: wrote {path}: {os.path.getsize(path):,} bytes")
+
+
+class _Programs(torch.nn.Module):
+    """The module that is saved. Its methods take columns in the order of Functions.columns_of()."""
+
+    def __init__(self, functions):
+        super().__init__()
+        self.model = functions.described.model
+        if isinstance(functions.described.loss, torch.nn.Module):
+            self.loss = functions.described.loss
+        # A list hides the object from torch.jit.
+        self.__dict__["_hidden"] = [functions]
+
+    def step(self, *columns):
+        """The mean loss, from which workerd computes the gradients, and the accumulators."""
+        return self._score("step", True, columns)
+
+    def evaluate(self, *columns):
+        return self._score("evaluate", False, columns)
+
+    def predict(self, *columns):
+        functions = self._hidden[0]
+        functions.described.set_training(False)
+        return as_rows(functions.outputs_of(functions.run_model(dict(zip(functions.columns_of("predict"), columns)))))
+
+    def _score(self, program, training, columns):
+        functions = self._hidden[0]
+        functions.described.set_training(training)
+        columns = dict(zip(functions.columns_of(program), columns))
+        loss, outputs = functions.forward(columns)
+        return loss.mean(), functions.accumulate(outputs, columns)
+
+
+def _examples(functions):
+    return {
+        program: tuple(functions.columns[name].example for name in functions.columns_of(program)) for program in PROGRAMS
+    }
+
+
+def _trace(functions):
+    with warnings.catch_warnings(), NamedErrors(functions.described.layers, "is traced by TorchScript"):
+        warnings.simplefilter("ignore")
+        return torch.jit.trace_module(_Programs(functions), _examples(functions), check_trace=False)
+
+
+def _compare(functions, traced):
+    programs = _Programs(functions)
+
+    def results_of(module, program):
+        def run(columns):
+            with torch.no_grad(), _unchanged(functions.described.model):
+                results = getattr(module, program)(*columns)
+            return results if isinstance(results, tuple) else (results,)
+
+        return run
+
+    for program, columns in _examples(functions).items():
+        compare_trace(program, functions, results_of(programs, program), results_of(traced, program), columns)
+
+
+@contextlib.contextmanager
+def _unchanged(model):
+    """Restores the buffers, which a training forward changes."""
+    kept = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                buffer.copy_(kept[name])
+
+
+def _save(path, traced, members):
+    with tempfile.TemporaryDirectory(prefix=".disttrain-export-", dir=os.path.dirname(path) or ".") as folder:
+        unfinished = pathlib.Path(folder) / os.path.basename(path)
+        try:
+            torch.jit.save(traced, str(unfinished), _extra_files=members)
+            os.replace(unfinished, path)
+        except OSError as error:
+            raise ExportError(f"export: can't write {path}: {error.strerror}") from error

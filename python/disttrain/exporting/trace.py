@@ -1,0 +1,154 @@
+"""Traces a program to a graph whose batch dimension is free, by make_fx and torch.export."""
+
+import logging
+import sys
+import warnings
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+from disttrain.exporting.comparing import compare_trace
+from disttrain.exporting.errors import ExportError, NamedErrors, first_line
+
+# Sizes of batches with which the conditions that a model makes about its batch are tried.
+TRIED_SIZES = [*range(2, 130), 200, 255, 256, 257, 500, 511, 512, 1000, 1024, 4096, 10000, 65536]
+
+
+def trace(functions, program):
+    """Returns the ExportedProgram of "step", "evaluate" or "predict"."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = _graph(functions, program)
+        exported = _exported(functions, program, graph)
+        _compare(functions, program, exported.module())
+        return exported
+
+
+def _graph(functions, program):
+    """The function as a graph of ATen operators, with the backward pass in it. torch.export can't trace a backward pass
+    itself, but it takes this graph."""
+    batch = functions.batch
+    arguments = functions.example_arguments(program)
+    free = len(functions.described.variables)  # the arguments from here on are columns
+    environment = _Environment()
+    fake_mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
+    fakes = []
+    for index, argument in enumerate(arguments):
+        is_free = index >= free and batch.dynamic
+        sizes = [DimDynamic.STATIC] * argument.dim()
+        if is_free:
+            sizes[0] = DimDynamic.DYNAMIC
+        fakes.append(
+            fake_mode.from_tensor(argument, symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes))
+        )
+    watched = _BatchWatch(environment, fakes[free].shape[0])
+    named = NamedErrors(functions.described.layers, f"is traced for its program {program}", watched.layer_ended)
+    # With oneDNN, a recurrent layer becomes one operator, whose backward pass fails in compiled programs.
+    with named, torch.backends.mkldnn.flags(enabled=False):
+        graph = make_fx(getattr(functions, program), tracing_mode="symbolic")(*fakes)
+    if batch.dynamic:
+        watched.check()
+    return graph
+
+
+class _BatchWatch:
+    """Finds the layer after which the batch's dimension isn't free any more."""
+
+    def __init__(self, environment, size):
+        self._environment = environment
+        self._size = size
+        self._guards = 0
+        self._fixed_in = None
+
+    def layer_ended(self, name):
+        if self._fixed_in is None and self._problem():
+            self._fixed_in = name
+
+    def check(self):
+        problem = self._problem()
+        if problem:
+            raise ExportError(
+                f"export: {self._fixed_in or 'the loss, the metrics or the backward pass'} fixes the batch's dimension "
+                f"({problem}). Write the batch's size as x.shape[0] or -1 there, or export with dynamic_batch=False"
+            )
+
+    def _problem(self):
+        """Why the size isn't free; None if it is."""
+        if not isinstance(self._size, torch.SymInt):
+            return "it was traced with a fixed size"
+        fixed = self._size.node.maybe_as_int()
+        if fixed is not None:
+            return f"only batches of {fixed} records fit"
+        symbol = self._size.node.expr
+        for index in range(self._guards, len(self._environment.guards)):
+            guard = self._environment.guards[index]
+            if guard.expr.free_symbols <= {symbol} and index not in self._environment.of_operators:
+                bad = [size for size in TRIED_SIZES if not bool(guard.expr.xreplace({symbol: size}))]
+                if bad:
+                    return f"it needs {str(guard.expr).replace(str(symbol), 'batch')}, which {bad[0]} records don't fit"
+            self._guards += 1
+        return None
+
+
+class _Environment(ShapeEnv):
+    """Knows which of its guards an operator made for itself: a convolution picks its algorithm by the size of the batch.
+    The graph has the same operator for all sizes, so these guards don't matter."""
+
+    def __init__(self):
+        super().__init__()
+        self.of_operators = set()
+
+    def evaluate_expr(self, *arguments, **keywords):
+        before = len(self.guards)
+        result = super().evaluate_expr(*arguments, **keywords)
+        if len(self.guards) > before and _is_in_operator():
+            self.of_operators.update(range(before, len(self.guards)))
+        return result
+
+
+def _is_in_operator():
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("_subclasses/fake_tensor.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Graph(torch.nn.Module):
+    def __init__(self, graph):
+        super().__init__()
+        self.graph = graph
+
+    def forward(self, *arguments):
+        return self.graph(*arguments)
+
+
+def _exported(functions, program, graph):
+    arguments = tuple(functions.example_arguments(program))
+    free = len(functions.described.variables)
+    shapes = None
+    if functions.batch.dynamic:
+        size = torch.export.Dim("batch", min=1)
+        shapes = (tuple({0: size} if index >= free else None for index in range(len(arguments))),)
+    logging.getLogger("torch.fx.experimental.symbolic_shapes").setLevel(logging.ERROR)
+    try:
+        with torch.no_grad():
+            return torch.export.export(_Graph(graph), arguments, dynamic_shapes=shapes, strict=False)
+    except Exception as error:  # torch raises errors of many classes here
+        raise ExportError(f"export: torch.export doesn't take the program {program}: {first_line(error)}") from error
+
+
+def _compare(functions, program, traced):
+    arguments = functions.example_arguments(program)
+    free = len(functions.described.variables)
+    of_model, variables = getattr(functions, program), arguments[:free]
+    compare_trace(
+        program,
+        functions,
+        lambda columns: of_model(*variables, *columns),
+        lambda columns: traced(*variables, *columns),
+        arguments[free:],
+    )

@@ -1,0 +1,161 @@
+"""What can't be exported is refused with one sentence that names the layer, the variable or the column."""
+
+import pathlib
+import tempfile
+import unittest
+
+import in_torch
+
+in_torch.run(__file__)
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+import disttrain  # noqa: E402
+from disttrain import metrics  # noqa: E402
+from disttrain.exporting import ExportError  # noqa: E402
+
+
+class Doubled(nn.Module):
+    """A model with one inner layer of the test's choice."""
+
+    def __init__(self, middle):
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.middle = middle
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, inputs):
+        return self.last(self.middle(self.first(inputs)))
+
+
+class FixedView(nn.Module):
+    def forward(self, hidden):
+        return hidden.view(4, 8) * 2
+
+
+class BranchOnSize(nn.Module):
+    def forward(self, hidden):
+        return hidden * 2 if hidden.shape[0] > 3 else hidden
+
+
+class BranchOnValue(nn.Module):
+    def forward(self, hidden):
+        return hidden * 2 if hidden.sum() > 0 else hidden
+
+
+class ThroughNumpy(nn.Module):
+    def forward(self, hidden):
+        return torch.from_numpy(hidden.detach().numpy()) * 2
+
+
+class ConstantOfSize(nn.Module):
+    def forward(self, hidden):
+        return hidden * float(len(hidden))
+
+
+class CountsSteps(nn.Module):
+    def __init__(self, start=0):
+        super().__init__()
+        self.register_buffer("steps", torch.tensor(start))
+        self.register_buffer("hidden_steps", torch.tensor(0), persistent=start < 0)
+
+    def forward(self, hidden):
+        self.steps += 1
+        self.hidden_steps += 1
+        return hidden
+
+
+def example(records=4):
+    torch.manual_seed(0)
+    return torch.randn(records, 6), torch.arange(records) % 3
+
+
+class ErrorsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def assert_refused(self, *texts, model=None, loss=None, batch=None, ending=".pt2", **options):
+        with self.assertRaises(ExportError) as caught:
+            path = self.folder / ("step" + ending)
+            disttrain.export(model or Doubled(nn.ReLU()), loss or nn.CrossEntropyLoss(), batch or example(), path, say=None, **options)
+        for text in texts:
+            self.assertIn(text, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+        self.assertEqual(list(self.folder.iterdir()), [], "nothing is left behind")
+
+    def test_FixedBatchDimensionNamesTheLayer(self):
+        self.assert_refused('layer "middle" (FixedView)', "only batches of 4 records fit", "dynamic_batch=False", model=Doubled(FixedView()))
+        texts = ('layer "middle" (FixedView)', "on a batch of 5 records, but example_batch has 4", "invalid for input of size 40")
+        self.assert_refused(*texts, model=Doubled(FixedView()), ending=".pt")
+
+    def test_BranchOnTheBatchsSizeNamesTheLayer(self):
+        self.assert_refused('layer "middle" (BranchOnSize)', "which 2 records don't fit", model=Doubled(BranchOnSize()))
+        self.assert_refused("has another result than the model on a batch of 4 records", model=Doubled(BranchOnSize()), batch=example(3), ending=".pt")
+
+    def test_SizeAsAConstantIsFound(self):
+        self.assert_refused('layer "middle" (ConstantOfSize)', model=Doubled(ConstantOfSize()))
+
+    def test_OperatorThatCantBeTracedNamesTheLayer(self):
+        self.assert_refused('layer "middle" (BranchOnValue)', "is traced for its program step", model=Doubled(BranchOnValue()))
+        self.assert_refused('layer "middle" (ThroughNumpy)', model=Doubled(ThroughNumpy()))
+
+    def test_ErrorOfTheUsersCodeNamesTheLayer(self):
+        self.assert_refused('layer "last" (Linear) fails when the model runs', "mat1 and mat2", model=Doubled(nn.Linear(8, 7)))
+
+    def test_NanWeightsAreRefused(self):
+        model = Doubled(nn.ReLU())
+        with torch.no_grad():
+            model.last.bias[1] = float("nan")
+        self.assert_refused('variable "last.bias" has 1 values of 3 that are NaN or infinite', model=model)
+
+    def test_NanLossIsRefused(self):
+        inputs, labels = example()
+        self.assert_refused("the loss of example_batch is NaN", batch=(inputs * float("inf"), labels))
+
+    def test_IntegerColumnNeedsALimit(self):
+        def loss(outputs, labels):
+            return outputs[torch.arange(len(labels)), labels].mean()
+
+        self.assert_refused('how large may the integers of column "labels" be?', 'limits={"labels": N}', loss=loss)
+        self.assert_refused('column "labels" of example_batch has values from 0 to 2; its limit is 2', loss=loss, limits={"labels": 2})
+        self.assert_refused('limits has "label", but the columns are inputs, labels', limits={"label": 3})
+
+    def test_LossOfAnotherShapeIsRefused(self):
+        self.assert_refused("the loss has the shape [4, 3]", loss=lambda outputs, labels: outputs)
+        self.assert_refused("the loss returned a float", loss=lambda outputs, labels: 1.0)
+        self.assert_refused("doesn't depend on any trainable parameter", loss=lambda outputs, labels: outputs.detach().mean(), limits={"labels": 3})
+
+    def test_BatchIsChecked(self):
+        inputs, labels = example()
+        self.assert_refused("have different numbers of records", batch=(inputs, labels[:2]))
+        self.assert_refused("has 1 record; expected at least 2", batch=(inputs[:1], labels[:1]))
+        self.assert_refused('column "inputs" has dtype torch.complex64', batch=(inputs.to(torch.complex64), labels))
+        self.assert_refused('labels names column "target"', batch={"inputs": inputs, "labels": labels}, labels="target")
+        self.assert_refused("is a tuple of 3", batch=(inputs, inputs, labels))
+
+    def test_StateThatCheckpointsWouldLoseIsRefused(self):
+        self.assert_refused('changes buffer "middle.hidden_steps"', "persistent=True", model=Doubled(CountsSteps()))
+        self.assert_refused('buffer "middle.steps" has integers above 16777216', model=Doubled(CountsSteps(2**30)))
+
+    def test_ModelsThatCantTrainAreRefused(self):
+        model = Doubled(nn.ReLU()).requires_grad_(False)
+        self.assert_refused("no parameter with requires_grad=True", model=model)
+        self.assert_refused("of a lazy layer has no shape yet", model=Doubled(nn.LazyLinear(8)))
+        self.assert_refused("model is a function; expected a torch.nn.Module", model=lambda x: x)
+        loss = nn.CrossEntropyLoss()
+        loss.scale = nn.Parameter(torch.ones(1))
+        self.assert_refused("the loss has trainable parameters", loss=loss)
+
+    def test_OptionsAreChecked(self):
+        self.assert_refused("ends neither in .pt2", ending=".onnx")
+        self.assert_refused('cpu is "i386"', cpu="i386")
+        self.assert_refused("a TorchScript file runs on all processors", cpu="x86-64-v3", ending=".pt")
+        self.assert_refused("dtype is torch.int8", dtype=torch.int8)
+        self.assert_refused('metric name "top 5"', metrics={"top 5": metrics.TopK(5)}, ending=".pt")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,56 @@
+// What both kinds of programs need of libtorch: its version and options, tensors over memory of disttrain, and errors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/dtype.h"
+#include "common/program/package.h"
+#include "common/result.h"
+#include "workerd/compute/computation.h"
+
+namespace disttrain::workerd {
+
+// The version that this program links: "2.11.0".
+std::string libtorch_version();
+
+// Sets the number of compute threads of the calling thread, and the seed of all random numbers.
+void prepare_libtorch(std::uint32_t threads, const StepSeed& seed);
+
+// A view of memory that must outlive it.
+at::Tensor view_of(float* values, const std::vector<std::uint64_t>& shape);
+// The same for the column of a batch. The program doesn't write to it.
+at::Tensor view_of(const ColumnValues& values, const ColumnSpec& column, std::uint64_t examples);
+
+// Reads a frozen variable of the package into a tensor with memory of its own.
+Result<at::Tensor> read_frozen(program::Package& package, std::size_t variable);
+
+// Copies a variable's gradient to its place in the flat array. Copies a state variable's new value, unless it isn't
+// finite: `old` then stays its value.
+void write_result(const at::Tensor& result, const VariableSpec& variable, const float* old, float* out);
+
+// The line of a libtorch error's text that says what went wrong: the first one, or for an error of TorchScript the one
+// after its trace. The other lines are stack traces.
+std::string cause_of(const std::string& text);
+
+// Runs `body` and turns the exceptions of libtorch into errors. `doing` is "step.pt2: computing a step".
+template <typename Return, typename Body>
+Return guarded(const std::string& doing, const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kFailed, doing + ": out of memory; use a smaller batch or model");
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kSoftware, doing + ": libtorch said: " + cause_of(error.what()));
+  }
+}
+
+}  // namespace disttrain::workerd

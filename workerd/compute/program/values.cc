@@ -1,0 +1,78 @@
+#include "workerd/compute/program/values.h"
+
+#include <algorithm>
+
+namespace disttrain::workerd {
+namespace {
+
+// Returns the place of the first value outside 0 .. limit - 1, or the number of values.
+template <typename Integer>
+std::size_t first_outside(std::span<const Integer> values, std::uint64_t limit) {
+  const auto found = std::find_if(values.begin(), values.end(), [limit](Integer value) {
+    return value < 0 || static_cast<std::uint64_t>(value) >= limit;
+  });
+  return static_cast<std::size_t>(found - values.begin());
+}
+
+template <typename Integer>
+Status check_limit(const ColumnSpec& column, const ColumnValues& values) {
+  const std::span<const Integer> integers = values.as<Integer>();
+  const std::size_t place = first_outside(integers, column.limit);
+  if (place == integers.size()) return {};
+  return fail(ErrorCode::kData, "column " + column.name + " of record " +
+                                    std::to_string(place / element_count(column)) + " of the batch has the value " +
+                                    std::to_string(integers[place]) + "; the program takes 0 to " +
+                                    std::to_string(column.limit - 1) +
+                                    ": correct the data, or export the model for more values");
+}
+
+Status check_column(const ColumnSpec& column, const ColumnValues& values, std::uint64_t examples,
+                    const std::string& path) {
+  const std::uint64_t expected = examples * element_count(column) * size_of(column.dtype);
+  if (values.bytes.size() != expected || !values.row_ends.empty())
+    return fail(ErrorCode::kData, path + " takes column " + column.name + " as " + std::to_string(expected) +
+                                      " bytes for " + std::to_string(examples) + " records of " +
+                                      std::to_string(element_count(column)) + " " + to_string(column.dtype) +
+                                      "; the batch has " + std::to_string(values.bytes.size()) +
+                                      " bytes: export the model for records of the data's shape");
+  if (column.limit == 0) return {};
+  if (column.dtype == DType::kInt64) return check_limit<std::int64_t>(column, values);
+  if (column.dtype == DType::kInt32) return check_limit<std::int32_t>(column, values);
+  if (column.dtype == DType::kUint8) return check_limit<std::uint8_t>(column, values);
+  return {};
+}
+
+}  // namespace
+
+Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint32_t>& columns, const Batch& batch,
+                   const std::string& path) {
+  if (sidecar.batch && batch.examples != *sidecar.batch)
+    return fail(ErrorCode::kData, path + " takes batches of exactly " + std::to_string(*sidecar.batch) +
+                                      " records, but this batch has " + std::to_string(batch.examples) +
+                                      ": export the model with dynamic_batch=True");
+  for (const std::uint32_t c : columns)
+    if (Status checked = check_column(sidecar.model.columns[c], batch.columns[c], batch.examples, path); !checked)
+      return checked;
+  return {};
+}
+
+FlatOrder::FlatOrder(const Layout& layout) {
+  for (std::size_t v = 0; v < layout.model.variables.size(); ++v)
+    places_.push_back({static_cast<std::uint32_t>(v), layout.variable_begins[v],
+                       element_count(layout.model.variables[v])});
+  std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
+}
+
+void FlatOrder::write_all(const std::function<void(std::uint32_t variable, std::uint64_t begin)>& write,
+                          const RangeReady& ready) const {
+  std::uint64_t announced = 0;
+  for (const Place& place : places_) {
+    write(place.variable, place.begin);
+    const std::uint64_t end = place.begin + place.elements;
+    if (!ready || (end - announced < kMaxBucketElements && &place != &places_.back())) continue;
+    ready(announced, end);
+    announced = end;
+  }
+}
+
+}  // namespace disttrain::workerd
