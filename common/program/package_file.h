@@ -35,6 +35,7 @@ class PackageFile {
   // The member whose name is `name`, or ends with "/" and `name`. Null if there is none. PyTorch puts all members into
   // a folder with a name of its choice.
   const Member* find(const std::string& name) const;
+  const std::vector<Member>& members() const { return members_; }
 
   // Reads a whole member and compares its checksum. Fails with kData if the member is compressed, has more than
   // `max_bytes`, or is damaged.
