@@ -34,7 +34,7 @@ struct WorkerConfig {
   std::string address;  // host:port
   std::uint32_t threads = 1;
   std::vector<std::uint32_t> cores;
-  std::string device = "cpu";
+  std::string device = "cpu";  // or "pjrt:" and the absolute path of a PJRT plugin
 };
 
 struct TransportConfig {

@@ -23,7 +23,16 @@ bool is_cluster_name(const std::string& name) {
 }
 
 Field device(std::string& to) {
-  return choice<std::string>(to, {{"cpu", "cpu"}}, {"cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3"});
+  const auto fits = [](const std::string& text) { return text == "cpu" || text.starts_with("pjrt:/"); };
+  Field field = text_of(to, "\"cpu\", or \"pjrt:\" and the absolute path of a PJRT plugin", fits);
+  const Field later = choice<std::string>(to, {}, {"cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3"});
+  const auto read = [any = field.read, cuda = later.read](const TomlValue& value, const std::string& path,
+                                                          Reading& reading) {
+    const auto* text = value.as<std::string>();
+    (text != nullptr && text->starts_with("cuda") ? cuda : any)(value, path, reading);
+  };
+  field.read = read;
+  return field;
 }
 
 Keys ps_keys(PsConfig& ps) {

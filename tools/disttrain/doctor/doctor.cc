@@ -181,7 +181,8 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
   Gpus gpus = find_gpus();
   for (const Host& one : host.hosts)
     for (const TaskId task : one.tasks)
-      if (one.found.is_own && task.role == Role::kWorker && host.cluster->workers[task.index].device != "cpu")
+      if (one.found.is_own && task.role == Role::kWorker &&
+          host.cluster->workers[task.index].device.starts_with("cuda"))
         gpus.wanted.push_back({task, host.cluster->workers[task.index].device});
   findings.push_back(judge(gpus));
 }

@@ -90,7 +90,7 @@ address = "a:2"
 address = "b:1"
 threads = 4
 cores = [2]
-device = "cpu"
+device = "pjrt:/opt/plugin.so"
 [transport]
 kind = "tcp"
 credits = 8
@@ -115,6 +115,7 @@ rate = 5
   EXPECT_EQ(cluster->ps[0].cores, (std::vector<std::uint32_t>{0, 1}));
   EXPECT_EQ(cluster->ps[1].memory_bytes, 0u);
   EXPECT_EQ(cluster->workers.at(0).threads, 4u);
+  EXPECT_EQ(cluster->workers.at(0).device, "pjrt:/opt/plugin.so");
   EXPECT_EQ(cluster->transport.credits, 8u);
   EXPECT_EQ(cluster->transport.congestion_control, "cubic");
   EXPECT_EQ(cluster->heartbeat.timeout, 1500ms);
@@ -206,6 +207,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "transport.kind = \"rdma\" is not in this version"},
         Mistake{"LaterDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"cuda:0\"" + std::string(kCluster),
                 "worker[0].device = \"cuda:0\" is not in this version"},
+        Mistake{"UnknownDevice", "[[worker]]\naddress = \"a:1\"\ndevice = \"tpu\"" + std::string(kCluster),
+                "worker[0].device is \"tpu\"; expected \"cpu\", or \"pjrt:\" and the absolute path of a PJRT plugin"},
+        Mistake{"PluginWithoutAFullPath",
+                "[[worker]]\naddress = \"a:1\"\ndevice = \"pjrt:plugin.so\"" + std::string(kCluster),
+                "worker[0].device is \"pjrt:plugin.so\"; expected \"cpu\", or \"pjrt:\""},
         Mistake{"MetricsWithAPort", "[metrics]\nlisten = \"127.0.0.1:9100\"" + std::string(kCluster),
                 "the port is the task's port + 1000"},
         Mistake{"MetricsBeyondTheLastPort", "[chief]\naddress = \"127.0.0.1:64536\"" + std::string(kCluster),
