@@ -38,7 +38,8 @@ class Setup(unittest.TestCase):
 
     def with_venvs(self):
         for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("safetensors-0.8.0", "safetensors/numpy.py"),
-                           ("tensorboard-2.20.0", "tensorboard/version.py")):
+                           ("tensorboard-2.20.0", "tensorboard/version.py"), ("jax-0.10.2", "jax/version.py"),
+                           ("pjrt-plugin-0.0.1", "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")):
             path = self.home / "cache/disttrain" / name / "lib/python3.11/site-packages" / file
             path.parent.mkdir(parents=True)
             path.write_text("")
@@ -75,7 +76,8 @@ class Setup(unittest.TestCase):
     def test_BuildLeavesOutWhatOnlyTestsNeed(self):
         self.with_venvs()
         shutil.rmtree(self.home / "cache/disttrain/safetensors-0.8.0")
-        shutil.rmtree(self.home / "cache/disttrain/tensorboard-2.20.0")
+        for name in ("tensorboard-2.20.0", "jax-0.10.2", "pjrt-plugin-0.0.1"):
+            shutil.rmtree(self.home / "cache/disttrain" / name)
         self.stand_in("dpkg-query", "exit 1")
         code, output = self.run_setup("build")
         self.assertEqual(code, 0, output)
@@ -83,7 +85,8 @@ class Setup(unittest.TestCase):
         self.assertIn(" libasio-dev ", install)
         for package in ("chromium", "prometheus", "libgtest-dev", "debootstrap", "lintian", "scdoc", "ccache"):
             self.assertNotIn(package, install.split())
-        self.assertNotIn("tensorboard", output)
+        for name in ("tensorboard", "jax", "pjrt"):
+            self.assertNotIn(name, output)
 
     def test_ExportInstallsTorchForPythonOnce(self):
         self.with_venvs()
