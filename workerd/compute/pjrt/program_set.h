@@ -1,0 +1,41 @@
+// The compiled programs of a model, one for each program and batch size. They are compiled when they are first needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/result.h"
+#include "workerd/compute/pjrt/executable.h"
+#include "workerd/compute/pjrt/stablehlo_model.h"
+
+namespace disttrain::workerd::pjrt {
+
+// The examples [begin, begin + examples) of a batch, and the program for so many examples.
+struct Part {
+  std::uint64_t begin = 0;
+  std::uint64_t examples = 0;
+  Executable* executable = nullptr;  // valid until the ProgramSet's end
+};
+
+class ProgramSet {
+ public:
+  // Both must outlive the ProgramSet.
+  ProgramSet(const Client& client, const StableHloModel& model)
+      : client_(client), model_(model), executables_(model.programs.size()) {}
+
+  // Divides a batch of at least one example into parts for which the model has programs, the largest first. Compiles
+  // them if necessary. Errors: those of the model's source; all others are kConfig: the model has no such program; the
+  // sizes of its programs don't add up to the batch; the plugin refuses a program; a program's outputs don't fit the
+  // model.
+  Result<std::vector<Part>> parts_of(Program program, std::uint64_t examples);
+
+ private:
+  Result<Executable*> executable(std::size_t program);
+
+  const Client& client_;
+  const StableHloModel& model_;
+  std::vector<std::unique_ptr<Executable>> executables_;  // by index in the model's programs; null: not compiled yet
+};
+
+}  // namespace disttrain::workerd::pjrt
