@@ -11,4 +11,8 @@ def __getattr__(name):
         from disttrain.exporting import export
 
         return export
+    if name == "export_jax":
+        from disttrain.jax_export import export_jax
+
+        return export_jax
     raise AttributeError(f"module 'disttrain' has no attribute '{name}'")

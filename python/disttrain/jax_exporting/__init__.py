@@ -1,0 +1,1 @@
+"""The parts of disttrain.export_jax (disttrain/jax_export.py)."""

@@ -1,0 +1,42 @@
+"""Turns functions of JAX into programs of StableHLO."""
+
+import jax
+import jax.export
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from disttrain.exporting.errors import ExportError
+
+# The version of StableHLO's portable artifacts that the programs are written in, so that plugins since 2024 take them.
+# A program that this version can't express is written in jaxlib's own version.
+STABLEHLO_VERSION = "1.8.0"
+
+
+def lower(function, shapes, platform, name):
+    """The function as a portable artifact of StableHLO, for inputs of these shapes."""
+    try:
+        exported = jax.export.export(jax.jit(function, keep_unused=True), platforms=[platform])(*shapes)
+    except ExportError:
+        raise
+    except Exception as error:
+        raise ExportError(f"JAX can't make the program {name} for {platform}: {error}") from error
+    if exported.nr_devices != 1:
+        raise ExportError(f"the program {name} needs {exported.nr_devices} devices; expected 1: a worker has one "
+                          "device, and disttrain divides the batch among workers")
+    return _portable(exported.mlir_module_serialized, name)
+
+
+def _portable(artifact, name):
+    """Takes the names of source files out of the artifact, and writes it in a version that old plugins take."""
+    with ir.Context() as context:
+        stablehlo.register_dialect(context)
+        context.attach_diagnostic_handler(lambda diagnostic: True)  # without it, MLIR prints what fails
+        module = ir.Module.parse(
+            stablehlo.deserialize_portable_artifact(context, artifact).operation.get_asm(enable_debug_info=False))
+        problem = None
+        for version in (STABLEHLO_VERSION, stablehlo.get_current_version()):
+            try:
+                return stablehlo.serialize_portable_artifact(module, version)
+            except Exception as error:  # jaxlib doesn't document which
+                problem = error
+    raise ExportError(f"can't write the program {name} as a portable artifact of StableHLO: {problem}")
