@@ -93,8 +93,15 @@ struct WideDeepSection {
 };
 
 struct ModelSection {
-  // "linear", "mlp", "cnn", "resnet", "wide_deep", "transformer" or "matrix_factorization"; required
+  // Exactly one of these three is set. builtin: "linear", "mlp", "cnn", "resnet", "wide_deep", "transformer" or
+  // "matrix_factorization". program: the absolute path of a package that disttrain.export or disttrain.export_jax
+  // wrote. trainer: the command line of a program that computes with the Python package disttrain.
   std::string builtin;
+  std::string program;
+  std::vector<std::string> trainer;
+  std::string folder;  // trainer: the folder in which it runs; the reader sets it to the job file's folder
+  // trainer: how long it may take from its start until it has described its model
+  Duration start_timeout = std::chrono::minutes(10);
   // mlp: number of inputs, number of units of each hidden layer, number of outputs. Without hidden layers these are 2
   // numbers, the fewest possible. linear: numbers of inputs and outputs. Not allowed for the other models
   std::vector<std::uint32_t> layers;

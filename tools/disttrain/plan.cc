@@ -10,7 +10,6 @@
 
 #include "chiefd/core/memory_fit.h"
 #include "chiefd/core/placement.h"
-#include "common/builtin/builtin.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/config/reader/reader.h"
@@ -21,6 +20,7 @@
 #include "common/update/update_rule.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
+#include "tools/disttrain/model_of_job.h"
 #include "tools/disttrain/table.h"
 #include "tools/disttrain/units.h"
 #include "tools/disttrain/up/runtime_folder.h"
@@ -179,8 +179,14 @@ Result<Plan> make_plan(const PlanOptions& options) {
   counted.workers.resize(plan.tasks.workers);
   if (Status fits = config::check_job_fits(plan.job, counted); !fits)
     return tl::unexpected<Error>(std::move(fits.error()));
-  const auto model = builtin_model(plan.job.model);
-  if (!model) return tl::unexpected<Error>(model.error());
+  const auto known = model_of_job(plan.job.model);
+  if (!known.has_value()) return tl::unexpected<Error>(known.error());
+  if (!*known)
+    return fail(ErrorCode::kConfig,
+                options.job +
+                    ": the model of a job with model.trainer is known only when its trainer runs, so its memory "
+                    "and placement can't be planned before; `disttrain status` shows them later");
+  const std::optional<ModelSpec>& model = *known;
   std::uint32_t offered = 0;
   for (const chiefd::Offer& offer : plan.tasks.offers) offered += offer.threads;
   auto layout = chiefd::place_on(*model, plan.job.job.placement, plan.job.job.shards, offered);

@@ -6,6 +6,7 @@ namespace {
 
 constexpr std::size_t kMaxSizes = 1 << 16;  // of layers, categories and so on
 constexpr std::size_t kMaxClassWeights = 1 << 16;
+constexpr std::size_t kMaxTrainerWords = 1000;
 
 template <typename ListReader>
 std::vector<std::uint32_t> read_sizes(ListReader list, const char* what) {
@@ -100,6 +101,11 @@ void write(const ModelSection& v, schema::ModelSection::Builder b) {
   write(v.transformer, b.initTransformer());
   write(v.matrix_factorization, b.initMatrixFactorization());
   write(v.wide_deep, b.initWideDeep());
+  b.setProgram(write_path(v.program, "program"));
+  auto trainer = b.initTrainer(list_size(v.trainer, kMaxTrainerWords, "trainer"));
+  for (unsigned i = 0; i < trainer.size(); ++i) trainer.set(i, write_path(v.trainer[i], "trainer"));
+  b.setFolder(write_path(v.folder, "folder"));
+  b.setStartTimeout(v.start_timeout.count());
 }
 
 ModelSection read(schema::ModelSection::Reader r) {
@@ -119,6 +125,11 @@ ModelSection read(schema::ModelSection::Reader r) {
   v.transformer = read(r.getTransformer());
   v.matrix_factorization = read(r.getMatrixFactorization());
   v.wide_deep = read(r.getWideDeep());
+  v.program = read_path(r.getProgram(), "program");
+  for (const auto word : bounded(r.getTrainer(), kMaxTrainerWords, "trainer"))
+    v.trainer.push_back(read_path(word, "trainer"));
+  v.folder = read_path(r.getFolder(), "folder");
+  v.start_timeout = read_duration(r.getStartTimeout(), "start timeout");
   return v;
 }
 

@@ -198,6 +198,10 @@ struct ModelSection {
   transformer @10 :TransformerSection;
   matrixFactorization @11 :MatrixFactorizationSection;
   wideDeep @12 :WideDeepSection;
+  program @13 :Text;
+  trainer @14 :List(Text);
+  folder @15 :Text;
+  startTimeout @16 :Int64;  # nanoseconds
 }
 
 struct DataSection {

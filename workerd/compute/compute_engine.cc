@@ -40,8 +40,9 @@ const char* doing(Program program) {
 
 class ComputeEngine final : public Engine {
  public:
-  ComputeEngine(std::unique_ptr<Computation> computation, Post post)
+  ComputeEngine(std::unique_ptr<Computation> computation, Post post, FirstComputation first)
       : computation_(std::move(computation)), post_(std::move(post)), alive_(std::make_shared<bool>(true)) {
+    if (first == FirstComputation::kLong) took_.fill(kShort);
     deliver_ = [this, alive = std::weak_ptr<bool>(alive_)] {
       if (!alive.expired()) deliver();
     };
@@ -219,8 +220,9 @@ class ComputeEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_compute_engine(std::unique_ptr<Computation> computation, Post post) {
-  return std::make_unique<ComputeEngine>(std::move(computation), std::move(post));
+std::unique_ptr<Engine> make_compute_engine(std::unique_ptr<Computation> computation, Post post,
+                                            FirstComputation first) {
+  return std::make_unique<ComputeEngine>(std::move(computation), std::move(post), first);
 }
 
 }  // namespace disttrain::workerd

@@ -13,7 +13,11 @@ namespace disttrain::workerd {
 // Runs a function on the event loop of the engine's caller, later. Any thread may call it.
 using Post = std::function<void(std::function<void()>)>;
 
+// Whether the first computation is expected to be short. The engine measures all later ones.
+enum class FirstComputation { kShort, kLong };
+
 // The engine must be destroyed on the loop's thread.
-std::unique_ptr<Engine> make_compute_engine(std::unique_ptr<Computation> computation, Post post);
+std::unique_ptr<Engine> make_compute_engine(std::unique_ptr<Computation> computation, Post post,
+                                            FirstComputation first = FirstComputation::kShort);
 
 }  // namespace disttrain::workerd

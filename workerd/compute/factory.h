@@ -12,9 +12,10 @@
 
 namespace disttrain::workerd {
 
-// Makes the engine for `model` on a worker's `device`. On "cpu" the engines of all builtin models use libtorch.
-// `threads` is the number of compute threads, at least 1. Errors: kConfig if the model can't be built as configured, or
-// if this version has no engine for the device. compute_engine.h explains `post`.
+// Makes the engine for a job's builtin model or program on a worker's `device`. On "cpu" libtorch computes. On
+// "pjrt:PLUGIN" a PJRT plugin computes programs that were exported from JAX. `threads` is the number of compute
+// threads, at least 1. compute_engine.h explains `post`. Errors: kConfig if the model can't be built as configured, or
+// if this version has no engine for the device; and those of make_program() and make_pjrt_program().
 Result<std::unique_ptr<Engine>> make_engine(const ModelSection& model, const std::string& device, std::uint32_t threads,
                                             Post post);
 

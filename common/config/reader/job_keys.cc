@@ -98,7 +98,9 @@ Keys identity_keys(JobSection& job) {
   };
 }
 
-Keys data_keys(DataSection& data) {
+// `is_needed`: whether the job must have data files. A trainer may read data of its own.
+Keys data_keys(DataSection& data, bool is_needed) {
+  const auto needed = [is_needed](Field field) { return is_needed ? required(std::move(field)) : field; };
   return {
       {"format",
        choice<DataFormat>(data.format,
@@ -108,8 +110,10 @@ Keys data_keys(DataSection& data) {
                            {"text", DataFormat::kText}},
                           {"npz", "libsvm", "jsonl", "tfrecord", "webdataset", "parquet", "images"}),
        "of the files"},
-      {"path", required(text_of(data.path, "a folder", is_not_empty)), "folder of the files"},
-      {"files", required(text_of(data.files, "a pattern of file names in data.path", is_not_empty)), "the records"},
+      {"path", needed(not_if_empty(text_of(data.path, "a folder", is_not_empty), data.path)), "folder of the files"},
+      {"files",
+       needed(not_if_empty(text_of(data.files, "a pattern of file names in data.path", is_not_empty), data.files)),
+       "the records"},
       {"labels", text(data.labels), "pattern of the names of the label files; \"\" = the usual names for the format"},
       {"records", records(data.records), "part of the records"},
       {"sharding", choice<Sharding>(data.sharding, {{"lease", Sharding::kLease}, {"none", Sharding::kNone}}),
@@ -246,10 +250,13 @@ Keys evaluate_keys(EvaluateSection& evaluate) {
 }  // namespace
 
 Keys job_keys(JobConfig& job) {
+  const bool has_trainer = !job.model.trainer.empty();
+  Field data = section(data_keys(job.data, !has_trainer));
+  data.is_required = !has_trainer;
   return {
       {"job", required(section(identity_keys(job.job))), ""},
       {"model", required(section(model_keys(job.model))), ""},
-      {"data", required(section(data_keys(job.data))), ""},
+      {"data", std::move(data), ""},
       {"train", required(section(train_keys(job.train))), ""},
       {"checkpoint", section(checkpoint_keys(job.checkpoint)), ""},
       {"evaluate", section(evaluate_keys(job.evaluate)), ""},

@@ -65,6 +65,9 @@ void check_train(const TrainSection& train, Reading& reading) {
 }
 
 void check_data(const DataSection& data, Reading& reading) {
+  if (data.path.empty() != data.files.empty())
+    reading.refuse(data.path.empty() ? "data.files" : "data.path",
+                   "data.path and data.files belong together; set both, or leave both out with model.trainer");
   const bool is_text = data.format == DataFormat::kText;
   only_with(reading, is_text, "data.", {"window", "stride"}, "format = \"text\"");
   // A file may set these two keys to values that change nothing.

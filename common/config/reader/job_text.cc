@@ -74,10 +74,22 @@ Status apply_set(TomlValue& document, const std::string& set) {
   return {};
 }
 
+// A trainer runs in the job file's folder, unless the file names another one.
+static void set_trainers_folder(TomlValue::Table* sections, const std::filesystem::path& folder) {
+  TomlEntry* model = sections == nullptr ? nullptr : find(*sections, "model");
+  auto* keys = model == nullptr ? nullptr : model->value.as<TomlValue::Table>();
+  const TomlEntry* trainer = keys == nullptr ? nullptr : find(*keys, "trainer");
+  if (trainer == nullptr || find(*keys, "folder") != nullptr) return;
+  const TomlPosition at = trainer->at;
+  keys->push_back(TomlEntry{"folder", at, TomlValue{folder.lexically_normal().string(), at}});
+}
+
 void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder) {
   auto* sections = document.as<TomlValue::Table>();
-  for (const auto& [section_name, key] : {std::pair{"data", "path"}, std::pair{"evaluate", "path"},
-                                          std::pair{"checkpoint", "directory"}, std::pair{"checkpoint", "init_from"}}) {
+  set_trainers_folder(sections, folder);
+  for (const auto& [section_name, key] :
+       {std::pair{"data", "path"}, std::pair{"evaluate", "path"}, std::pair{"checkpoint", "directory"},
+        std::pair{"checkpoint", "init_from"}, std::pair{"model", "program"}, std::pair{"model", "folder"}}) {
     TomlEntry* section = sections == nullptr ? nullptr : find(*sections, section_name);
     auto* keys = section == nullptr ? nullptr : section->value.as<TomlValue::Table>();
     TomlEntry* entry = keys == nullptr ? nullptr : find(*keys, key);

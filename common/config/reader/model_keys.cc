@@ -92,8 +92,29 @@ Keys wide_deep_keys(WideDeepSection& wide_deep) {
   };
 }
 
+// The network that the job trains must be named in one way.
+bool is_one_model(const ModelSection& model, Reading& reading) {
+  const int given = (model.builtin.empty() ? 0 : 1) + (model.program.empty() ? 0 : 1) + (model.trainer.empty() ? 0 : 1);
+  if (given < 2) return given == 1;
+  reading.refuse("model", "model.builtin, model.program and model.trainer are three ways to name the model; keep one");
+  return false;
+}
+
+// Refuses the keys of builtin models beside a program or a trainer, whose model says all this itself.
+void check_keys_of_others(const ModelSection& model, Reading& reading) {
+  ModelSection any;
+  for (const Key& key : model_keys(any)) {
+    const bool is_trainers = key.name == "trainer" || key.name == "folder" || key.name == "start_timeout";
+    const bool is_used = key.name == "program" || (is_trainers && !model.trainer.empty());
+    if (!is_used)
+      only_with(reading, false, "model.", {key.name},
+                is_trainers ? "model.trainer" : "model.builtin, because other models say this themselves");
+  }
+}
+
 // Refuses keys that the job's builtin model doesn't use.
 void check_unused_keys(const ModelSection& model, Reading& reading) {
+  only_with(reading, false, "model.", {"folder", "start_timeout"}, "model.trainer");
   const auto is_one_of = [&model](const std::vector<std::string>& builtins) {
     return std::find(builtins.begin(), builtins.end(), model.builtin) != builtins.end();
   };
@@ -124,17 +145,27 @@ void check_unused_keys(const ModelSection& model, Reading& reading) {
 }  // namespace
 
 Keys model_keys(ModelSection& model) {
+  const bool is_own = !model.program.empty() || !model.trainer.empty();
+  const auto needed = [is_own](Field field) { return is_own ? field : required(std::move(field)); };
   return {
       {"builtin",
-       required(choice<std::string>(model.builtin, {{"linear", "linear"},
-                                                    {"mlp", "mlp"},
-                                                    {"cnn", "cnn"},
-                                                    {"resnet", "resnet"},
-                                                    {"wide_deep", "wide_deep"},
-                                                    {"transformer", "transformer"},
-                                                    {"matrix_factorization", "matrix_factorization"}})),
+       needed(choice<std::string>(model.builtin, {{"linear", "linear"},
+                                                  {"mlp", "mlp"},
+                                                  {"cnn", "cnn"},
+                                                  {"resnet", "resnet"},
+                                                  {"wide_deep", "wide_deep"},
+                                                  {"transformer", "transformer"},
+                                                  {"matrix_factorization", "matrix_factorization"}})),
        "the network"},
-      {"program", not_in_this_version(), "a step program exported from Python"},
+      {"program", not_if_empty(text(model.program), model.program),
+       "instead of builtin: path of a package that disttrain.export or disttrain.export_jax wrote"},
+      {"trainer", texts(model.trainer, 1000),
+       "instead of builtin: command line of a program with a training loop of its own, such as "
+       "[\"python3\", \"train.py\"]"},
+      {"folder", not_if_empty(text(model.folder), model.folder),
+       "trainer: the folder in which it runs; \"\" = the job file's folder"},
+      {"start_timeout", duration(model.start_timeout, std::chrono::seconds(1), std::chrono::hours(24)),
+       "trainer: how long it may take until it has described its model"},
       {"layers", integers(model.layers, 1, kMostSize),
        "linear, mlp: number of inputs, of units in each hidden layer, and of outputs"},
       {"activation",
@@ -165,7 +196,8 @@ Keys model_keys(ModelSection& model) {
 }
 
 void check_model(const ModelSection& model, Reading& reading) {
-  if (model.builtin.empty()) return;  // refused already
+  if (!is_one_model(model, reading)) return;  // if none is given, that is refused already
+  if (model.builtin.empty()) return check_keys_of_others(model, reading);
   check_unused_keys(model, reading);
   const bool has_layers = model.builtin == "linear" || model.builtin == "mlp";
   if (has_layers && model.layers.empty() && !reading.has("model.layers"))

@@ -78,10 +78,10 @@ Result<ClusterConfig> cluster_of(const TomlValue& tree) {
 
 Result<JobConfig> job_of(const TomlValue& tree) {
   JobConfig job;
-  const Keys keys = job_keys(job);
-  Reading first;  // finds the keys on which other defaults depend; the second reading reports the problems
-  read_table(keys, tree, "", first);
+  Reading first;  // finds the keys on which other defaults and keys depend; the second reading reports the problems
+  read_table(job_keys(job), tree, "", first);
   set_dependent_defaults(job);
+  const Keys keys = job_keys(job);
   Reading reading;
   reading.given[""] = tree.at;
   read_table(keys, tree, "", reading);
@@ -136,6 +136,7 @@ Status check_ranges(const JobConfig& job) {
   TomlValue tree;
   tree.value = write_table(job_keys(copy));
   JobConfig read;
+  read.model = job.model;  // other keys depend on it
   Reading reading;
   read_table(job_keys(read), tree, "", reading);
   refuse_control_characters(tree, "", reading);

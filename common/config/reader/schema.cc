@@ -189,6 +189,38 @@ Field text(std::string& to) {
   return text_of(to, "a string", [](const std::string&) { return true; });
 }
 
+Field texts(std::vector<std::string>& to, std::size_t most) {
+  const std::string expected = "a list of strings";
+  return Field{expected,
+               [&to, most, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* list = value.as<TomlValue::Array>();
+                 if (list == nullptr || list->empty()) return refuse_value(value, path, expected, reading);
+                 if (list->size() > most)
+                   return refuse_value(value, path, expected + " with at most " + std::to_string(most), reading);
+                 to.clear();
+                 for (const TomlValue& element : *list) {
+                   const auto* found = element.as<std::string>();
+                   if (found == nullptr || found->size() > kMaxTextBytes)
+                     return refuse_value(element, path,
+                                         "a string of at most " + std::to_string(kMaxTextBytes) + " bytes", reading);
+                   to.push_back(*found);
+                 }
+               },
+               [&to]() -> std::optional<TomlValue> {
+                 if (to.empty()) return std::nullopt;
+                 TomlValue::Array list;
+                 for (const std::string& text : to) list.push_back(toml(text));
+                 return TomlValue{std::move(list), {}};
+               }};
+}
+
+Field not_if_empty(Field field, const std::string& value) {
+  field.write = [write = std::move(field.write), &value]() -> std::optional<TomlValue> {
+    return value.empty() ? std::nullopt : write();
+  };
+  return field;
+}
+
 Field boolean(bool& to) {
   const std::string expected = "true or false";
   return Field{expected,

@@ -5,7 +5,6 @@
 #include <iostream>
 #include <map>
 
-#include "common/builtin/builtin.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"
@@ -17,6 +16,7 @@
 #include "tools/disttrain/doctor/host.h"
 #include "tools/disttrain/doctor/ports.h"
 #include "tools/disttrain/follow/follow_job.h"
+#include "tools/disttrain/model_of_job.h"
 #include "tools/disttrain/table.h"
 #include "tools/disttrain/up/runtime_folder.h"
 #include "tools/disttrain/verbs.h"
@@ -187,11 +187,11 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
   findings.push_back(judge(gpus));
 }
 
-// Returns the bytes of the parameters and the optimizer's slots. 0: the job file has no valid model.
+// Returns the bytes of the parameters and the optimizer's slots. 0: the model isn't known.
 std::uint64_t checkpoint_bytes(const JobConfig& job) {
-  const auto model = builtin_model(job.model);
-  if (!model) return 0;
-  return element_count(*model) * sizeof(float) * (1 + update::UpdateRule(job.train).slots());
+  const auto model = model_of_job(job.model);
+  if (!model.has_value() || !*model) return 0;
+  return element_count(**model) * sizeof(float) * (1 + update::UpdateRule(job.train).slots());
 }
 
 void check_disk(const Found& host, const std::optional<JobConfig>& job, std::vector<Finding>& findings) {
