@@ -24,8 +24,9 @@ Result<Package> Package::open(checkpoint::Files& files, const std::string& path)
   if (!file) return tl::unexpected(file.error());
   const Member* json = file->find("disttrain.json");
   if (json == nullptr)
-    return fail(ErrorCode::kData, path + " has no member disttrain.json, so disttrain.export didn't write it; export "
-                                         "the model with disttrain.export");
+    return fail(ErrorCode::kData, path +
+                                      " has no member disttrain.json, so disttrain.export didn't write it; export "
+                                      "the model with disttrain.export");
   const Result<std::string> text = file->read(*json, kMaxSidecarBytes);
   if (!text) return tl::unexpected(text.error());
   Result<Sidecar> sidecar = parse_sidecar(*text, path);
@@ -66,15 +67,15 @@ Status Package::match_tensors() {
 
 Result<std::vector<float>> Package::initial_values(const Layout& layout) {
   DISTTRAIN_CHECK(layout.model == sidecar_.model);
-  if (Status verified = file_.verify(*values_); !verified) return tl::unexpected(verified.error());
+  if (Status verified = verify_values(); !verified) return tl::unexpected(verified.error());
   const Result<std::unique_ptr<checkpoint::InputFile>> file = file_.open_member(*values_);
   if (!file) return tl::unexpected(file.error());
   std::vector<float> values(element_count(sidecar_.model));
   std::size_t in_model = 0;
   for (std::size_t v = 0; v < sidecar_.variables.size(); ++v) {
     if (sidecar_.variables[v].kind == SidecarVariable::Kind::kFrozen) continue;
-    const std::span<float> part = std::span(values).subspan(layout.variable_begins[in_model],
-                                                            element_count(sidecar_.model.variables[in_model]));
+    const std::span<float> part =
+        std::span(values).subspan(layout.variable_begins[in_model], element_count(sidecar_.model.variables[in_model]));
     ++in_model;
     if (Status read = (*file)->read_at(data_begin_ + tensors_[v].begin, std::as_writable_bytes(part)); !read)
       return tl::unexpected(read.error());

@@ -21,8 +21,8 @@ namespace disttrain::program {
 // One thread at a time. `files` must outlive it.
 class Package {
  public:
-  // Opens a package and checks that its parts fit together. Reads no values yet. Fails with kNoInput if the file doesn't
-  // exist, with kData if it is damaged or no package of ours, and with kConfig if it is too new.
+  // Opens a package and checks that its parts fit together. Reads no values yet. Fails with kNoInput if the file
+  // doesn't exist, with kData if it is damaged or no package of ours, and with kConfig if it is too new.
   static Result<Package> open(checkpoint::Files& files, const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -33,7 +33,10 @@ class Package {
   // NaN or infinite, or if the file is damaged.
   Result<std::vector<float>> initial_values(const Layout& layout);
 
-  // The bytes of a variable (an index into Sidecar::variables) as a program takes them.
+  // Compares the checksum of all values. Fails with kData if they are damaged.
+  Status verify_values() { return file_.verify(*values_); }
+
+  // The bytes of a variable (an index into Sidecar::variables) as a program takes them. Compares no checksum.
   Result<std::vector<std::byte>> read(std::size_t variable);
 
  private:
@@ -42,9 +45,9 @@ class Package {
 
   PackageFile file_;
   Sidecar sidecar_;
-  const Member* values_ = nullptr;            // in file_: the safetensors file
-  std::vector<checkpoint::Tensor> tensors_;   // in the order of Sidecar::variables
-  std::uint64_t data_begin_ = 0;              // of the tensors, in the safetensors file
+  const Member* values_ = nullptr;           // in file_: the safetensors file
+  std::vector<checkpoint::Tensor> tensors_;  // in the order of Sidecar::variables
+  std::uint64_t data_begin_ = 0;             // of the tensors, in the safetensors file
 };
 
 }  // namespace disttrain::program

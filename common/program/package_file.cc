@@ -12,12 +12,12 @@
 namespace disttrain::program {
 namespace {
 
-constexpr std::uint64_t kEndBytes = 22;           // 4.3.16, end of central directory record
+constexpr std::uint64_t kEndBytes = 22;  // 4.3.16, end of central directory record
 constexpr std::uint64_t kMaxCommentBytes = 65535;
-constexpr std::uint64_t kLocator64Bytes = 20;     // 4.3.15
-constexpr std::uint64_t kEnd64Bytes = 56;         // 4.3.14
-constexpr std::uint64_t kEntryBytes = 46;         // 4.3.12, one member in the central directory
-constexpr std::uint64_t kLocalBytes = 30;         // 4.3.7, local file header
+constexpr std::uint64_t kLocator64Bytes = 20;  // 4.3.15
+constexpr std::uint64_t kEnd64Bytes = 56;      // 4.3.14
+constexpr std::uint64_t kEntryBytes = 46;      // 4.3.12, one member in the central directory
+constexpr std::uint64_t kLocalBytes = 30;      // 4.3.7, local file header
 constexpr std::uint32_t kEndMark = 0x06054b50;
 constexpr std::uint32_t kLocator64Mark = 0x07064b50;
 constexpr std::uint32_t kEnd64Mark = 0x06064b50;
@@ -154,8 +154,7 @@ Status PackageFile::read_directory() {
     const bool is_encrypted = (number_at<std::uint16_t>(*text, at + 8) & 1U) != 0;
     if (!read_zip64(text->substr(at + kEntryBytes + name_bytes, extra_bytes), member.bytes, compressed, member.begin))
       break;
-    member.is_stored =
-        number_at<std::uint16_t>(*text, at + 10) == 0 && !is_encrypted && compressed == member.bytes;
+    member.is_stored = number_at<std::uint16_t>(*text, at + 10) == 0 && !is_encrypted && compressed == member.bytes;
     if (Status located = locate(member); !located) return located;
     members_.push_back(std::move(member));
     at = end;

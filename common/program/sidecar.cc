@@ -27,15 +27,15 @@ class Reader {
     const Json& format = member(json, "format");
     if (!format.is_number_unsigned()) return bad("\"format\" isn't a number");
     if (format.get<std::uint64_t>() > kNewestFormat)
-      return fail(ErrorCode::kConfig, path_ + ": the package has format " + format.dump() + "; this version reads up to " +
-                                          std::to_string(kNewestFormat) + ": use a newer disttrain here, or export the "
+      return fail(ErrorCode::kConfig, path_ + ": the package has format " + format.dump() +
+                                          "; this version reads up to " + std::to_string(kNewestFormat) +
+                                          ": use a newer disttrain here, or export the "
                                           "model with the Python package of this version");
     Sidecar sidecar;
-    const bool is_read = read_header(json, sidecar) && read_variables(member(json, "variables"), sidecar) &&
-                         read_aliases(member(json, "aliases"), sidecar) &&
-                         read_columns(member(json, "columns"), sidecar.model) &&
-                         read_metrics(member(json, "metrics"), sidecar.model) &&
-                         read_programs(member(json, "programs"), sidecar);
+    const bool is_read =
+        read_header(json, sidecar) && read_variables(member(json, "variables"), sidecar) &&
+        read_aliases(member(json, "aliases"), sidecar) && read_columns(member(json, "columns"), sidecar.model) &&
+        read_metrics(member(json, "metrics"), sidecar.model) && read_programs(member(json, "programs"), sidecar);
     if (!is_read) return bad(problem_);
     sidecar.model.brings_values = true;
     return sidecar;
@@ -133,7 +133,8 @@ class Reader {
       else
         return wrong("variable " + variable.name + " has kind \"" + kind + "\"; expected trainable, state or frozen");
       total += elements;
-      if (total > kMaxElements) return wrong("the variables have more than " + std::to_string(kMaxElements) + " elements");
+      if (total > kMaxElements)
+        return wrong("the variables have more than " + std::to_string(kMaxElements) + " elements");
       if (variable.kind != SidecarVariable::Kind::kFrozen)
         sidecar.model.variables.push_back({.name = variable.name,
                                            .shape = variable.shape,

@@ -3,6 +3,8 @@
 Importing this package imports neither torch nor jax.
 """
 
+import importlib
+
 __version__ = "0.1.0"
 
 
@@ -15,4 +17,6 @@ def __getattr__(name):
         from disttrain.jax_export import export_jax
 
         return export_jax
+    if name in ("metrics", "jax_metrics"):
+        return importlib.import_module(f"disttrain.{name}")
     raise AttributeError(f"module 'disttrain' has no attribute '{name}'")

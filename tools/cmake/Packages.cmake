@@ -110,6 +110,7 @@ foreach(library IN LISTS Torch_RUNTIME_LIBRARIES)
   cmake_path(GET library PARENT_PATH folder)
   list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${folder})
 endforeach()
+list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/workerd/compute/program)  # its libtorch.so
 list(REMOVE_DUPLICATES CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS)
 
 include(CPack)

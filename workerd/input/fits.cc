@@ -19,10 +19,25 @@ bool converts(DType from, DType to) {
   return is_float(to) || (is_integer(from) && is_integer(to));
 }
 
+// The keys of job.toml that set the sizes of a model's first and last columns.
+struct SizeKeys {
+  const char* inputs = "the model";
+  const char* outputs = "the model";
+};
+
+SizeKeys size_keys(const std::string& builtin) {
+  if (builtin == "mlp" || builtin == "linear")
+    return {"model.layers (its first number)", "model.layers (its last number)"};
+  if (builtin == "resnet") return {"model.resnet.image", "model.resnet.outputs"};
+  if (builtin == "transformer") return {"model.transformer.context", "model.transformer.vocabulary"};
+  return {};
+}
+
 class Fitting {
  public:
   Fitting(const ModelSection& model, const Source& source)
-      : is_mlp_(model.builtin == "mlp" || model.builtin == "linear"),
+      : is_builtin_(!model.builtin.empty()),
+        keys_(size_keys(model.builtin)),
         is_text_(source.format == DataFormat::kText),
         files_(source.section + ".files"),
         // In a csv file the last column is the label, and no key chooses another column.
@@ -35,10 +50,11 @@ class Fitting {
     if (is_text_)
       return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
                                           " bytes each, but the model takes " + std::to_string(element_count(wants)) +
-                                          ": set data.window to " + std::to_string(element_count(wants)));
+                                          ": set data.window to " + std::to_string(element_count(wants)) +
+                                          ", or change " + keys_.inputs);
     return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
                                         " values each, but the model takes " + std::to_string(element_count(wants)) +
-                                        ": change " + key_of("first") + " or " + files_);
+                                        ": change " + keys_.inputs + " or " + files_);
   }
 
   Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {
@@ -47,7 +63,7 @@ class Fitting {
     const bool are_classes = has.largest >= 0;
     if (!are_classes && is_integer(wants.dtype)) {
       const std::string taker =
-          is_mlp_ ? "model.loss = \"softmax_cross_entropy\"" : "the model's column \"" + wants.name + "\"";
+          is_builtin_ ? "model.loss = \"softmax_cross_entropy\"" : "the model's column \"" + wants.name + "\"";
       const std::string range = wants.limit > 0 ? " from 0 to " + std::to_string(wants.limit - 1) : "";
       return fail(ErrorCode::kConfig, labels + " are target values (" + std::to_string(has.elements) +
                                           " per record), but " + taker + " expects whole numbers" + range +
@@ -57,14 +73,14 @@ class Fitting {
     if (!are_classes && has.elements != outputs) {
       return fail(ErrorCode::kConfig, labels + " have " + std::to_string(has.elements) +
                                           " values per record, but the model gives " + std::to_string(outputs) +
-                                          ": change " + key_of("last") + " or " + labels_);
+                                          ": change " + keys_.outputs + " or " + labels_);
     }
     // A label becomes a class, a number, or a 1 at the label's index among zeros.
     const std::uint64_t limit = is_integer(wants.dtype) ? wants.limit : outputs > 1 ? outputs : 0;
     if (are_classes && limit > 0 && static_cast<std::uint64_t>(has.largest) >= limit) {
       return fail(ErrorCode::kData, labels + " go up to " + std::to_string(has.largest) + ", but the model has " +
                                         std::to_string(limit) + " outputs, for labels from 0 to " +
-                                        std::to_string(limit - 1) + ": change " + key_of("last") + " or " + labels_);
+                                        std::to_string(limit - 1) + ": change " + keys_.outputs + " or " + labels_);
     }
     if (are_classes && is_integer(wants.dtype) && outputs != 1) {
       return fail(ErrorCode::kConfig, labels + " are one number per record, but the model's column \"" + wants.name +
@@ -78,11 +94,7 @@ class Fitting {
     if (wants.limit == 0 || has.largest < static_cast<std::int64_t>(wants.limit)) return {};
     return fail(ErrorCode::kData, "the records of " + files_ + " have values up to " + std::to_string(has.largest) +
                                       ", but the model's column \"" + wants.name + "\" takes 0 to " +
-                                      std::to_string(wants.limit - 1) + ": change the model or " + files_);
-  }
-
-  std::string key_of(const std::string& which) const {
-    return is_mlp_ ? "model.layers (its " + which + " number)" : "the model";
+                                      std::to_string(wants.limit - 1) + ": change " + keys_.outputs + " or " + files_);
   }
 
   Status check_type(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
@@ -93,7 +105,8 @@ class Fitting {
                                         ": change the model or " + files_);
   }
 
-  const bool is_mlp_;
+  const bool is_builtin_;
+  const SizeKeys keys_;
   const bool is_text_;
   const std::string files_;
   const std::string labels_;

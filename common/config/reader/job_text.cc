@@ -80,7 +80,7 @@ static void set_trainers_folder(TomlValue::Table* sections, const std::filesyste
   auto* keys = model == nullptr ? nullptr : model->value.as<TomlValue::Table>();
   const TomlEntry* trainer = keys == nullptr ? nullptr : find(*keys, "trainer");
   if (trainer == nullptr || find(*keys, "folder") != nullptr) return;
-  const TomlPosition at = trainer->at;
+  const TomlPosition at = trainer->key_at;
   keys->push_back(TomlEntry{"folder", at, TomlValue{folder.lexically_normal().string(), at}});
 }
 

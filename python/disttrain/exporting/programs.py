@@ -202,4 +202,6 @@ def _usual_outputs(returned):
 
 
 def _kind_of(value):
-    return f"a tensor of {DTYPES.get(value.dtype, value.dtype)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of {DTYPES.get(value.dtype, value.dtype)}"
+    return f"a {type(value).__name__}"

@@ -35,5 +35,5 @@ def encode(functions, kind, cpu, programs):
 
 def _tensor(variable):
     value = variable.carried
-    content = value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.dim() else value.reshape(1).view(torch.uint8).numpy().tobytes()
+    content = value.reshape(-1).view(torch.uint8).numpy().tobytes()
     return variable.name, STATE_DTYPES[value.dtype], value.shape, content

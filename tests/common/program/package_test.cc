@@ -65,9 +65,11 @@ TEST_F(PackageTest, ValuesThatDontFitTheSidecarAreAnError) {
   test::replace(json(), "\"foot.bias\"", "\"head.bias\"");
   const std::string header = "\"head.bias\": {\"dtype\": ";
   test::replace(values(), header + "\"F32\", \"shape\": [3], \"data", header + "\"I32\", \"shape\": [3], \"data");
-  EXPECT_NE(error_of().find("variable head.bias has values of dtype I32; expected F32"), std::string::npos) << error_of();
+  EXPECT_NE(error_of().find("variable head.bias has values of dtype I32; expected F32"), std::string::npos)
+      << error_of();
   test::replace(values(), header + "\"I32\", \"shape\": [3], \"data", header + "\"F32\", \"shape\":[1,3],\"data");
-  EXPECT_NE(error_of().find("variable head.bias has values of shape [1, 3]; expected [3]"), std::string::npos) << error_of();
+  EXPECT_NE(error_of().find("variable head.bias has values of shape [1, 3]; expected [3]"), std::string::npos)
+      << error_of();
   values().resize(values().size() - 4);
   EXPECT_NE(error_of().find("disttrain.safetensors"), std::string::npos) << error_of();
 }

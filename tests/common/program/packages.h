@@ -1,4 +1,5 @@
-// Step programs for tests: the packages that tests/data/program/make.py made, and variants of them with changed members.
+// Step programs for tests: the packages that tests/data/program/make.py made, and variants of them with changed
+// members.
 #pragma once
 
 #include <zlib.h>
@@ -78,9 +79,9 @@ inline Members members_of(const std::string& path) {
   checkpoint::DiskFiles files;
   Result<PackageFile> package = PackageFile::open(files, path);
   Members members;
-  for (const char* name : {"disttrain.json", "disttrain.safetensors", "data/aotinductor/step/step.wrapper.so",
-                           "data/aotinductor/evaluate/evaluate.wrapper.so",
-                           "data/aotinductor/predict/predict.wrapper.so"})
+  for (const char* name :
+       {"disttrain.json", "disttrain.safetensors", "data/aotinductor/step/step.wrapper.so",
+        "data/aotinductor/evaluate/evaluate.wrapper.so", "data/aotinductor/predict/predict.wrapper.so"})
     if (const Member* member = package->find(name); member != nullptr)
       members["p/" + std::string(name)] = *package->read(*member, std::uint64_t{1} << 30);
   return members;

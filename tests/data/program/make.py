@@ -82,7 +82,7 @@ def expected_of(model):
             {
                 "inputs": numbers_of(inputs),
                 "labels": labels.tolist(),
-                "loss_sum": float(loss) * examples,
+                "loss_sum": float(loss.detach()) * examples,
                 "correct": int((outputs.argmax(1) == labels).sum()),
                 "gradients": gradients,
                 "state": {name: numbers_of(buffer) for name, buffer in model.named_buffers()},

@@ -80,30 +80,35 @@ class ErrorsTest(unittest.TestCase):
     def assert_refused(self, *texts, model=None, loss=None, batch=None, ending=".pt2", **options):
         with self.assertRaises(ExportError) as caught:
             path = self.folder / ("step" + ending)
-            disttrain.export(model or Doubled(nn.ReLU()), loss or nn.CrossEntropyLoss(), batch or example(), path, say=None, **options)
+            model, loss, batch = model or Doubled(nn.ReLU()), loss or nn.CrossEntropyLoss(), batch or example()
+            disttrain.export(model, loss, batch, path, say=None, **options)
         for text in texts:
             self.assertIn(text, str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
         self.assertEqual(list(self.folder.iterdir()), [], "nothing is left behind")
 
     def test_FixedBatchDimensionNamesTheLayer(self):
-        self.assert_refused('layer "middle" (FixedView)', "only batches of 4 records fit", "dynamic_batch=False", model=Doubled(FixedView()))
-        texts = ('layer "middle" (FixedView)', "on a batch of 5 records, but example_batch has 4", "invalid for input of size 40")
+        layer = 'layer "middle" (FixedView)'
+        self.assert_refused(layer, "only batches of 4 records fit", "dynamic_batch=False", model=Doubled(FixedView()))
+        texts = (layer, "on a batch of 5 records, but example_batch has 4", "invalid for input of size 40")
         self.assert_refused(*texts, model=Doubled(FixedView()), ending=".pt")
 
     def test_BranchOnTheBatchsSizeNamesTheLayer(self):
         self.assert_refused('layer "middle" (BranchOnSize)', "which 2 records don't fit", model=Doubled(BranchOnSize()))
-        self.assert_refused("has another result than the model on a batch of 4 records", model=Doubled(BranchOnSize()), batch=example(3), ending=".pt")
+        text = "has another result than the model on a batch of 4 records"
+        self.assert_refused(text, model=Doubled(BranchOnSize()), batch=example(3), ending=".pt")
 
     def test_SizeAsAConstantIsFound(self):
         self.assert_refused('layer "middle" (ConstantOfSize)', model=Doubled(ConstantOfSize()))
 
     def test_OperatorThatCantBeTracedNamesTheLayer(self):
-        self.assert_refused('layer "middle" (BranchOnValue)', "is traced for its program step", model=Doubled(BranchOnValue()))
+        text = "is traced for its program step"
+        self.assert_refused('layer "middle" (BranchOnValue)', text, model=Doubled(BranchOnValue()))
         self.assert_refused('layer "middle" (ThroughNumpy)', model=Doubled(ThroughNumpy()))
 
     def test_ErrorOfTheUsersCodeNamesTheLayer(self):
-        self.assert_refused('layer "last" (Linear) fails when the model runs', "mat1 and mat2", model=Doubled(nn.Linear(8, 7)))
+        model = Doubled(nn.Linear(8, 7))
+        self.assert_refused('layer "last" (Linear) fails when the model runs', "mat1 and mat2", model=model)
 
     def test_NanWeightsAreRefused(self):
         model = Doubled(nn.ReLU())
@@ -120,13 +125,15 @@ class ErrorsTest(unittest.TestCase):
             return outputs[torch.arange(len(labels)), labels].mean()
 
         self.assert_refused('how large may the integers of column "labels" be?', 'limits={"labels": N}', loss=loss)
-        self.assert_refused('column "labels" of example_batch has values from 0 to 2; its limit is 2', loss=loss, limits={"labels": 2})
+        text = 'column "labels" of example_batch has values from 0 to 2; its limit is 2'
+        self.assert_refused(text, loss=loss, limits={"labels": 2})
         self.assert_refused('limits has "label", but the columns are inputs, labels', limits={"label": 3})
 
     def test_LossOfAnotherShapeIsRefused(self):
         self.assert_refused("the loss has the shape [4, 3]", loss=lambda outputs, labels: outputs)
         self.assert_refused("the loss returned a float", loss=lambda outputs, labels: 1.0)
-        self.assert_refused("doesn't depend on any trainable parameter", loss=lambda outputs, labels: outputs.detach().mean(), limits={"labels": 3})
+        text = "doesn't depend on any trainable parameter"
+        self.assert_refused(text, loss=lambda outputs, labels: outputs.detach().mean(), limits={"labels": 3})
 
     def test_BatchIsChecked(self):
         inputs, labels = example()

@@ -22,7 +22,9 @@ def random_classes(examples, classes, seed):
 class MetricsTest(unittest.TestCase):
     def test_AccuracyCountsTheLargestOutputs(self):
         outputs, labels = random_classes(50, 4, 1)
-        correct = sum(max(range(4), key=lambda c: (row[c], -c)) == label for row, label in zip(outputs.tolist(), labels.tolist()))
+        correct = 0
+        for row, label in zip(outputs.tolist(), labels.tolist()):
+            correct += max(range(4), key=lambda c: (row[c], -c)) == label
         self.assertEqual(metrics.Accuracy().accumulate(outputs, labels).tolist(), [correct, 50])
 
     def test_AccuracyOfOneOutputUsesTheThreshold(self):
@@ -59,8 +61,9 @@ class MetricsTest(unittest.TestCase):
         metric = metrics.AUC()
         accumulator = metric.accumulate(torch.tensor(outputs).unsqueeze(1), torch.tensor(labels).float())
         self.assertEqual(float(accumulator.sum()), 300)
-        pairs = [(p, n) for p, positive in zip(outputs, labels) if positive for n, other in zip(outputs, labels) if not other]
-        exact = sum(p > n for p, n in pairs) / len(pairs)
+        positives = [output for output, label in zip(outputs, labels) if label]
+        negatives = [output for output, label in zip(outputs, labels) if not label]
+        exact = sum(p > n for p in positives for n in negatives) / (len(positives) * len(negatives))
         self.assertAlmostEqual(metric.value(accumulator), exact, delta=2 / metrics.AUC_BINS)
 
     def test_PrecisionAndRecallCountPositives(self):

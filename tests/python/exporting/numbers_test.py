@@ -119,7 +119,8 @@ class NumbersTest(unittest.TestCase):
         tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         for variable, value in zip(traced.described.variables, traced.values):
             if variable.name in tensors:
-                torch.testing.assert_close(value.to(tensors[variable.name].dtype), tensors[variable.name].detach(), rtol=tolerance, atol=tolerance)
+                expected = tensors[variable.name].detach()
+                torch.testing.assert_close(value.to(expected.dtype), expected, rtol=tolerance, atol=tolerance)
         model.eval()
         columns = batch_of(1)
         with torch.no_grad(), torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None):
@@ -183,7 +184,8 @@ class NumbersTest(unittest.TestCase):
 
     def test_TwoInputsAndAParameterThatIsntUsed(self):
         def batch_of(size):
-            return {"categories": torch.randint(0, 20, (size, 3)), "numbers": torch.randn(size, 3), "target": torch.randn(size)}
+            categories = torch.randint(0, 20, (size, 3))
+            return {"categories": categories, "numbers": torch.randn(size, 3), "target": torch.randn(size)}
 
         self.check(TwoInputs(), nn.MSELoss(), batch_of, ["categories", "numbers"], "target", limits={"categories": 20},
                    measured={"mae": metrics.MAE("target"), "size": metrics.Mean(lambda outputs, batch: outputs.abs())})
@@ -211,11 +213,12 @@ class NumbersTest(unittest.TestCase):
         self.assertEqual({value.dtype for value in traced.values}, {torch.float32})
 
     def test_BatchSizeEqualToAnotherDimensionStaysFree(self):
-        # 5 records of 5 values: the two sizes must not become one.
+        # The example has 6 records of 6 values: the two sizes must not become one.
         def batch_of(size):
             return {"inputs": torch.randn(size, 6), "labels": torch.randint(0, 6, (size,))}
 
-        self.check(nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6)), nn.CrossEntropyLoss(), batch_of, ["inputs"], "labels")
+        model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6))
+        self.check(model, nn.CrossEntropyLoss(), batch_of, ["inputs"], "labels")
 
 
 if __name__ == "__main__":

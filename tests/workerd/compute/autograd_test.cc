@@ -148,6 +148,20 @@ TEST(AutogradModel, CountsTheMetricsOfATransformerByTokens) {
   EXPECT_NEAR(values[1].value, std::exp(evaluated->loss_sum / 3.0), 1e-4);
 }
 
+TEST(AutogradModel, TakesOnlyNumbersOrOnlyCategories) {
+  ModelSection model = wide_deep_case().model;
+  model.dropout = 0.1;
+  const std::vector<float> targets = integers<float>(4, 2, 4);
+  model.wide_deep = {.numeric = 3, .categories = {}, .embedding = 7, .hidden = {}, .outputs = 2};
+  Bench numbers(model);
+  TestBatch of_numbers = TestBatch(2).add(floats(1, 6)).add(targets);
+  EXPECT_TRUE(std::isfinite(numbers.step(of_numbers)));
+  model.wide_deep = {.numeric = 0, .categories = {4}, .embedding = 7, .hidden = {5, 3}, .outputs = 2};
+  Bench categories(model);
+  TestBatch of_categories = TestBatch(2).add(std::vector<std::int64_t>{0, 3}).add(targets);
+  EXPECT_TRUE(std::isfinite(categories.step(of_categories)));
+}
+
 TEST(AutogradModel, PredictsWithoutLabels) {
   Case each = mlp_case();
   Bench bench(each.model);

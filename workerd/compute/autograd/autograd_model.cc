@@ -139,7 +139,9 @@ class AutogradModel final : public Computation {
   Result<EngineOutput> predict(const Batch& batch) override {
     return checked([&] {
       const c10::InferenceMode no_graph;
-      predicted_ = forward(autograd::tensors_of(batch, spec_.columns, true), nullptr).contiguous();
+      // A prediction needs no labels or targets. A transformer has no column of them.
+      const bool may_lack_last = spec_.columns.size() > 1;
+      predicted_ = forward(autograd::tensors_of(batch, spec_.columns, may_lack_last), nullptr).contiguous();
       return EngineOutput{.examples = batch.examples, .outputs = values_of<float>(predicted_)};
     });
   }

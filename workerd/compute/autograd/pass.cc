@@ -51,13 +51,13 @@ void check_limit(const ColumnSpec& column, const ColumnValues& values) {
 
 }  // namespace
 
-std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, bool optional_last) {
+std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, bool may_lack_last) {
   DISTTRAIN_CHECK_EQ(batch.columns.size(), columns.size());
   std::vector<at::Tensor> tensors;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const ColumnSpec& column = columns[i];
     const std::span<const std::byte> bytes = batch.columns[i].bytes;
-    if (bytes.empty() && optional_last && i + 1 == columns.size()) {
+    if (bytes.empty() && may_lack_last && i + 1 == columns.size()) {
       tensors.emplace_back();
       break;
     }

@@ -30,9 +30,9 @@ struct Variable {
 };
 
 // Views of the batch's columns as tensors [examples, shape...]. Throws BadRecord if a column has another number of
-// values than `columns` says, or a value that is out of range. An empty column becomes an undefined tensor if it is
-// `optional`.
-std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, bool optional_last);
+// values than `columns` says, or a value that is out of range. If `may_lack_last`, the last column may be empty; it
+// then becomes an undefined tensor.
+std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, bool may_lack_last);
 
 class Pass {
  public:

@@ -24,8 +24,9 @@ Result<std::unique_ptr<Computation>> make_program(const std::string& path, std::
   if (!package) return tl::unexpected(package.error());
   const program::Sidecar& sidecar = package->sidecar();
   if (sidecar.kind == program::Kind::kStableHlo)
-    return fail(ErrorCode::kConfig, path + " was exported from JAX, and this worker's device is \"cpu\"; set device = "
-                                           "\"pjrt:/path/plugin.so\" in cluster.toml");
+    return fail(ErrorCode::kConfig, path +
+                                        " was exported from JAX, and this worker's device is \"cpu\"; set device = "
+                                        "\"pjrt:/path/plugin.so\" in cluster.toml");
   if (sidecar.library != "torch" || sidecar.library_version != libtorch_version())
     return fail(ErrorCode::kConfig, path + " was exported with " + sidecar.library + " " + sidecar.library_version +
                                         ", and this worker has torch " + libtorch_version() +

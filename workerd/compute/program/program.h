@@ -11,14 +11,14 @@
 namespace disttrain::workerd {
 
 // Loads the package at `path`, a .pt2 or .pt file. Nothing is compiled. `threads` is the number of compute threads, at
-// least 1. It may take seconds for a large model. The file must stay until initial_values() was called, if it is called.
-// Any thread.
+// least 1. It may take seconds for a large model. The file must stay until initial_values() was called, if it is
+// called. Any thread.
 //
 // The Computation: a step announces its ranges one after the other when the whole program has run, because a compiled
-// program can't say earlier what is final. A state variable whose new value isn't finite keeps its old value: batch norm
-// of a single record has no variance. The randomness of a step (dropout) comes from libtorch's default generator, which
-// each step seeds with its StepSeed. The same step on the same processor with the same number of threads gives the same
-// bits.
+// program can't say earlier what is final. A state variable whose new value isn't finite keeps its old value: batch
+// norm of a single record has no variance. The randomness of a step (dropout) comes from libtorch's default generator,
+// which each step seeds with its StepSeed. The same step on the same processor with the same number of threads gives
+// the same bits.
 //
 // A batch must have exactly the size that the package says, if it says one, and integers must be within their column's
 // limit (kData).

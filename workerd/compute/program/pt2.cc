@@ -3,7 +3,6 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner_cpu.h>
 
-#include <filesystem>
 #include <map>
 
 #include "common/check.h"
@@ -31,6 +30,8 @@ class Pt2 final : public Computation {
       // The library stays loaded when its file is removed, at the end of this block.
       runners_[name] = std::make_unique<Runner>(unpacked->library(), 1, true);
     }
+    if (sidecar_.variables.size() > sidecar_.model.variables.size())  // some are frozen
+      if (Status verified = package_->verify_values(); !verified) return verified;
     for (std::size_t v = 0; v < sidecar_.variables.size(); ++v) {
       inputs_.emplace_back();
       if (sidecar_.variables[v].kind != program::SidecarVariable::Kind::kFrozen) continue;
@@ -53,8 +54,7 @@ class Pt2 final : public Computation {
       std::size_t in_model = 0;
       for (std::size_t v = 0; v < inputs_.size(); ++v) {
         if (sidecar_.variables[v].kind == program::SidecarVariable::Kind::kFrozen) continue;
-        inputs_[v] =
-            view_of(parameters.data() + layout.variable_begins[in_model], sidecar_.variables[v].shape);
+        inputs_[v] = view_of(parameters.data() + layout.variable_begins[in_model], sidecar_.variables[v].shape);
         ++in_model;
       }
       return {};
@@ -146,7 +146,7 @@ class Pt2 final : public Computation {
   at::Tensor outputs_;
 };
 
-// The name of the newest level of processors that __builtin_cpu_supports() knows and this package may ask for.
+// Whether this processor has the instructions that the package was compiled for.
 Status check_cpu(const program::Package& package) {
   const std::string& needed = package.sidecar().cpu;
   __builtin_cpu_init();
@@ -154,10 +154,10 @@ Status check_cpu(const program::Package& package) {
       (needed == "x86-64-v4" && __builtin_cpu_supports("x86-64-v4")))
     return {};
   const bool has_v3 = __builtin_cpu_supports("x86-64-v3");
-  return fail(ErrorCode::kConfig,
-              package.path() + " is compiled for processors of level " + needed + ", and this worker's is " +
-                  (has_v3 ? "x86-64-v3 (no AVX-512): export it with cpu=\"x86-64-v3\""
-                          : "older than x86-64-v3 (no AVX2): export it to a .pt file"));
+  return fail(ErrorCode::kConfig, package.path() + " is compiled for processors of level " + needed +
+                                      ", and this worker's is " +
+                                      (has_v3 ? "x86-64-v3 (no AVX-512): export it with cpu=\"x86-64-v3\""
+                                              : "older than x86-64-v3 (no AVX2): export it to a .pt file"));
 }
 
 }  // namespace

@@ -52,8 +52,7 @@ class TorchScript final : public Computation {
         if (name == variable.name) names.push_back(alias);
       for (const std::string& name : names)
         if (const auto found = tensors.find(kModel + name); found != tensors.end()) add(found->second, bound.tensors);
-      if (bound.tensors.empty() ||
-          static_cast<std::uint64_t>(bound.tensors[0].numel()) != element_count(variable))
+      if (bound.tensors.empty() || static_cast<std::uint64_t>(bound.tensors[0].numel()) != element_count(variable))
         return fail(ErrorCode::kData, package_->path() + ": the saved module has no variable " + variable.name +
                                           " of this size; export the model again");
       for (at::Tensor& tensor : bound.tensors) tensor.requires_grad_(variable.kind == VariableKind::kTrainable);
@@ -110,9 +109,9 @@ class TorchScript final : public Computation {
     return run("predict", "predicting", batch, {}, [&](const std::vector<c10::IValue>& columns) {
       const at::NoGradGuard no_graph;
       const at::Tensor outputs = module_.get_method("predict")(columns).toTensor();
-      TORCH_CHECK(outputs.scalar_type() == at::kFloat &&
-                      outputs.numel() % static_cast<std::int64_t>(batch.examples) == 0,
-                  "the program didn't return one row of float32 for each record");
+      TORCH_CHECK(
+          outputs.scalar_type() == at::kFloat && outputs.numel() % static_cast<std::int64_t>(batch.examples) == 0,
+          "the program didn't return one row of float32 for each record");
       outputs_ = outputs.contiguous();
       EngineOutput output;
       output.examples = batch.examples;
@@ -167,7 +166,8 @@ class TorchScript final : public Computation {
   void write(std::uint32_t v, const at::Tensor* gradients) {
     const VariableSpec& variable = describe().variables[v];
     float* out = gradients_.data() + layout_.variable_begins[v];
-    if (variable.kind == VariableKind::kState) return write_result(bound_[v].tensors[0], variable, bound_[v].value, out);
+    if (variable.kind == VariableKind::kState)
+      return write_result(bound_[v].tensors[0], variable, bound_[v].value, out);
     at::Tensor sum = view_of(out, variable.shape);
     sum.zero_();
     for (std::size_t i = 0; i < bound_[v].tensors.size(); ++i)

@@ -31,7 +31,8 @@ Result<UnpackedProgram> UnpackedProgram::make(program::PackageFile& package, con
   if (!content) return tl::unexpected(content.error());
 
   const char* chosen = std::getenv("TMPDIR");
-  std::string folder = std::string(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp") + "/disttrain-program-XXXXXX";
+  std::string folder =
+      std::string(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp") + "/disttrain-program-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr)
     return fail(ErrorCode::kFailed, "can't make the folder " + folder + " for the library of " + package.path() + ": " +
                                         std::strerror(errno) + "; set TMPDIR to a folder that can be written");

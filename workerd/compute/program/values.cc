@@ -19,11 +19,10 @@ Status check_limit(const ColumnSpec& column, const ColumnValues& values) {
   const std::span<const Integer> integers = values.as<Integer>();
   const std::size_t place = first_outside(integers, column.limit);
   if (place == integers.size()) return {};
-  return fail(ErrorCode::kData, "column " + column.name + " of record " +
-                                    std::to_string(place / element_count(column)) + " of the batch has the value " +
-                                    std::to_string(integers[place]) + "; the program takes 0 to " +
-                                    std::to_string(column.limit - 1) +
-                                    ": correct the data, or export the model for more values");
+  return fail(ErrorCode::kData,
+              "column " + column.name + " of record " + std::to_string(place / element_count(column)) +
+                  " of the batch has the value " + std::to_string(integers[place]) + "; the program takes 0 to " +
+                  std::to_string(column.limit - 1) + ": correct the data, or export the model for more values");
 }
 
 Status check_column(const ColumnSpec& column, const ColumnValues& values, std::uint64_t examples,
@@ -58,8 +57,8 @@ Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint3
 
 FlatOrder::FlatOrder(const Layout& layout) {
   for (std::size_t v = 0; v < layout.model.variables.size(); ++v)
-    places_.push_back({static_cast<std::uint32_t>(v), layout.variable_begins[v],
-                       element_count(layout.model.variables[v])});
+    places_.push_back(
+        {static_cast<std::uint32_t>(v), layout.variable_begins[v], element_count(layout.model.variables[v])});
   std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
 }
 

@@ -125,10 +125,10 @@ TEST_P(ProgramTest, DescribesTheModelWithoutItsFrozenVariables) {
   std::vector<std::string> names;
   for (const VariableSpec& variable : model.variables)
     names.push_back(variable.name + (variable.kind == VariableKind::kState ? " state" : ""));
-  EXPECT_EQ(names, (std::vector<std::string>{"norm.weight", "norm.bias", "norm.running_mean state",
-                                             "norm.running_var state", "norm.num_batches_tracked state",
-                                             "middle.weight", "middle.bias", "again.bias", "head.weight",
-                                             "head.bias"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"norm.weight", "norm.bias", "norm.running_mean state", "norm.running_var state",
+                                      "norm.num_batches_tracked state", "middle.weight", "middle.bias", "again.bias",
+                                      "head.weight", "head.bias"}));
   ASSERT_EQ(model.columns.size(), 2U);
   EXPECT_EQ(model.columns[0], (ColumnSpec{.name = "inputs", .dtype = DType::kFloat32, .shape = {6}}));
   EXPECT_EQ(model.columns[1], (ColumnSpec{.name = "labels", .dtype = DType::kInt64, .shape = {}, .limit = 3}));
@@ -285,9 +285,10 @@ TEST_F(Pt2Test, FixedBatchTakesNoOtherSize) {
   Columns columns(4, 1);
   const Result<EngineOutput> output = loaded.computation->step(columns.batch(), {}, {});
   ASSERT_FALSE(output);
-  EXPECT_NE(output.error().message.find("takes batches of exactly 5 records, but this batch has 4: export the model with "
-                                        "dynamic_batch=True"),
-            std::string::npos);
+  EXPECT_NE(
+      output.error().message.find("takes batches of exactly 5 records, but this batch has 4: export the model with "
+                                  "dynamic_batch=True"),
+      std::string::npos);
   Columns five(5, 1);
   EXPECT_TRUE(loaded.computation->step(five.batch(), {}, {}));
 }
@@ -311,6 +312,17 @@ TEST_F(Pt2Test, MissingOrDamagedLibraryIsAnError) {
   std::string file = program::test::zip_of(members_);
   file[file.size() / 2] ^= 1;
   EXPECT_NE(Loaded(folder_.write("flipped.pt2", file)).error.find("has a wrong checksum"), std::string::npos);
+}
+
+TEST_F(Pt2Test, DamagedFrozenVariableIsAnError) {
+  std::string file = program::test::zip_of(members_);
+  // The frozen variable body.weight comes first in the file of values.
+  const std::string& values = members_["p/disttrain.safetensors"];
+  std::uint64_t header = 0;
+  std::memcpy(&header, values.data(), sizeof(header));
+  file[file.find(values) + sizeof(header) + header] ^= 1;
+  EXPECT_NE(Loaded(folder_.write("flipped.pt2", file)).error.find("disttrain.safetensors has a wrong checksum"),
+            std::string::npos);
 }
 
 TEST_F(Pt2Test, ProgramOfJaxNamesTheDeviceThatRunsIt) {
