@@ -65,10 +65,10 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       alive_(std::make_shared<bool>(true)),
       ticker_(world_.loop) {
   step_metrics_.metrics = job_.layout.model.metrics;
-  const std::uint64_t elements = element_count(job_.layout.model);
+  const std::uint64_t bytes = element_count(job_.layout.model) * sizeof(float);
   for (std::uint32_t i = 0; i < core_.buffers(); ++i) {
-    parameters_.push_back(std::make_unique<FlatMemory>(elements));
-    gradients_.push_back(std::make_unique<FlatMemory>(elements));
+    parameters_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
+    gradients_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
   }
   input_ = std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_.config, world_.self),
                                                input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
@@ -216,7 +216,7 @@ Status JobRunner::use_buffers(std::uint32_t parameters, std::uint32_t gradients)
   const std::pair wanted{parameters, gradients};
   if (buffers_ == wanted) return {};
   buffers_ = wanted;
-  return prepared_.engine->open(job_.layout, parameters_[parameters]->values(), gradients_[gradients]->values());
+  return prepared_.engine->open(job_.layout, parameters_[parameters]->floats(), gradients_[gradients]->floats());
 }
 
 void JobRunner::start(const EngineInput& input) {
@@ -261,7 +261,7 @@ void JobRunner::finished(const Result<EngineOutput>& output) {
 
 void JobRunner::computed(const EngineOutput& output) {
   const Compute done = *std::exchange(compute_, std::nullopt);
-  if (done.clip_norm > 0.0) clip(gradients_[done.gradients]->values(), done.clip_norm);
+  if (done.clip_norm > 0.0) clip(gradients_[done.gradients]->floats(), done.clip_norm);
   input_->recycle(std::move(batch_));
   if (!output.metrics.empty()) {
     step_metrics_.accumulators.resize(output.metrics.size());
@@ -304,7 +304,7 @@ void JobRunner::evaluate() {
       return feed(Broken{ok.error()});
     }
     run_.emplace(prepared_.evaluation.get(), prepared_.engine->describe(),
-                 hash_of_parameters(job_.layout, parameters_[evaluation_->parameters]->values()));
+                 hash_of_parameters(job_.layout, parameters_[evaluation_->parameters]->floats()));
   }
   if (world_.must_leave()) {
     evaluation_.reset();
@@ -341,7 +341,7 @@ void JobRunner::carry_out(const SendPull& action) {
 }
 
 void JobRunner::carry_out(const SendPush& action) {
-  exchange_->push(action, gradients_[action.gradients]->values());
+  exchange_->push(action, gradients_[action.gradients]->floats());
 }
 
 void JobRunner::carry_out(const SendMark& action) {
@@ -349,7 +349,7 @@ void JobRunner::carry_out(const SendMark& action) {
 }
 
 void JobRunner::carry_out(const LoadValues& action) {
-  const std::span<float> into = gradients_[action.gradients]->values();
+  const std::span<float> into = gradients_[action.gradients]->floats();
   const Result<std::vector<float>> values = prepared_.engine->initial_values();
   if (!values) {
     broken_ = values.error();

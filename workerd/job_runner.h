@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/config/cluster_config.h"
+#include "common/os/arena.h"
 #include "common/timeouts.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
@@ -22,7 +23,6 @@
 #include "workerd/core/worker_core.h"
 #include "workerd/evaluation_run.h"
 #include "workerd/exchange/exchange.h"
-#include "workerd/flat_memory.h"
 #include "workerd/input/prefetcher.h"
 #include "workerd/prepared_job.h"
 #include "workerd/progress_board.h"
@@ -61,6 +61,8 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
 
   JobId job() const { return job_.job; }
   Generation generation() const { return job_.generation; }
+  // The number of workers when this worker opened the job.
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(job_.roster.members.size()); }
 
   void on_channel_opened(ShardId shard, Sequence last) override { feed(ChannelOpened{shard, last}); }
   void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) override {
@@ -74,7 +76,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   void on_parameters(ShardId shard, const Parameters& parameters) override;
   void on_acknowledge(ShardId shard, const Acknowledge& acknowledge) override;
   void on_mark_taken(ShardId shard, const MarkTaken& taken) override { feed(MarkTakenArrived{shard, taken}); }
-  std::span<float> landing() override { return parameters_[core_.landing()]->values(); }
+  std::span<float> landing() override { return parameters_[core_.landing()]->floats(); }
 
  private:
   // Actions.
@@ -115,8 +117,8 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   const RunnerWorld world_;
   PreparedJob& prepared_;
   const OpenJob job_;
-  std::vector<std::unique_ptr<FlatMemory>> parameters_;
-  std::vector<std::unique_ptr<FlatMemory>> gradients_;
+  std::vector<std::unique_ptr<Memory>> parameters_;
+  std::vector<std::unique_ptr<Memory>> gradients_;
 
   // Owned by the step thread.
   WorkerCore core_;

@@ -1,6 +1,5 @@
 // workerd is the worker daemon: it computes gradients for the chief's jobs.
 #include <asio/io_context.hpp>
-#include <asio/post.hpp>
 #include <memory>
 #include <optional>
 
@@ -15,7 +14,7 @@
 #include "common/daemon/startup.h"
 #include "common/metrics/process.h"
 #include "transport/factory/factory.h"
-#include "workerd/compute/factory.h"
+#include "workerd/job_engine.h"
 #include "workerd/worker.h"
 
 int main(int argc, char** argv) {
@@ -40,10 +39,9 @@ int main(int argc, char** argv) {
   // Limits the time for the destructors of the objects below, which join threads.
   std::optional<daemon::EndDeadline> deadline;
   const workerd::EngineFactory make_engine = [device = startup->cluster.workers[startup->task.index].device](
-                                                 const JobConfig& config, const workerd::EngineWorld& world) {
-    return workerd::make_engine(config.model, device, world.threads, [&loop = world.loop](std::function<void()> task) {
-      asio::post(loop, std::move(task));
-    });
+                                                 const JobConfig& config, const std::vector<ColumnSpec>& columns,
+                                                 Arena& arena, const workerd::EngineWorld& world) {
+    return workerd::make_job_engine(config, columns, arena, world, device);
   };
   workerd::Worker worker(loop, transport, log, *startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
     exit_code = daemon::report(log, refused);

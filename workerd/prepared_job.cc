@@ -2,46 +2,75 @@
 
 #include "common/config/reader/reader.h"
 #include "workerd/input/fits.h"
+#include "workerd/input/numbered_dataset.h"
 
 namespace disttrain::workerd {
 
 namespace {
 
-Result<std::unique_ptr<input::Dataset>> load(input::Source source, const PreparedJob& prepared) {
+bool has_data(const JobConfig& config) {
+  return !config.data.files.empty();
+}
+
+// Reads a data set. If there is an engine, checks that the data fits its model.
+Result<std::unique_ptr<input::Dataset>> load(input::Source source, const PreparedJob& prepared, const Engine* engine) {
   source.is_cancelled = prepared.is_cancelled;
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
-  if (data)
-    if (Status ok = input::fits(**data, prepared.engine->describe(), prepared.config.model, source); !ok)
+  if (data && engine != nullptr)
+    if (Status ok = input::fits(**data, engine->describe(), prepared.config.model, source); !ok)
       data = tl::unexpected(ok.error());
   if (!data) prepared.on_data_error(data.error().code);
   return data;
 }
 
+Status load_training(PreparedJob& prepared, const Engine* engine) {
+  Result<std::unique_ptr<input::Dataset>> training =
+      load(input::training_source(prepared.config.data), prepared, engine);
+  if (!training) return tl::unexpected(training.error());
+  prepared.training = std::move(*training);
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
-                                                 const EngineWorld& world, const input::IsCancelled& is_cancelled,
-                                                 const OnDataError& on_data_error) {
-  auto prepared = std::make_unique<PreparedJob>();
-  prepared->job = job;
-  prepared->is_cancelled = is_cancelled;
-  prepared->on_data_error = on_data_error;
+                                                 const EngineWorld& world, const OnDataError& on_data_error) {
   if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
+  const bool has_trainer = !config.model.trainer.empty();
+  auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
+  prepared->job = job;
+  prepared->is_cancelled = world.is_cancelled;
+  prepared->on_data_error = on_data_error;
   prepared->config = config;
-  Result<std::unique_ptr<Engine>> engine = make_engine(prepared->config, world);
-  if (!engine) return tl::unexpected(engine.error());
-  prepared->engine = std::move(*engine);
-  Result<std::unique_ptr<input::Dataset>> training = load(input::training_source(prepared->config.data), *prepared);
-  if (!training) return tl::unexpected(training.error());
-  prepared->training = std::move(*training);
+  // A trainer takes whatever columns the data has, so it must know them first. Other models are built first, because
+  // a wrong model is found faster than data is read.
+  std::vector<ColumnSpec> columns;
+  if (has_trainer && has_data(config)) {
+    if (Status loaded = load_training(*prepared, nullptr); !loaded) return tl::unexpected(loaded.error());
+    columns = input::columns_of(*prepared->training, config.data.scale);
+  }
+  Result<MadeEngine> made = make_engine(prepared->config, columns, prepared->arena, world);
+  if (!made) return tl::unexpected(made.error());
+  prepared->engine = std::move(made->engine);
+  if (!has_data(config)) {
+    prepared->training = input::make_numbered_dataset(made->training_records);
+    if (made->evaluation_records > 0) prepared->evaluation = input::make_numbered_dataset(made->evaluation_records);
+  } else if (!prepared->training) {
+    if (Status loaded = load_training(*prepared, prepared->engine.get()); !loaded)
+      return tl::unexpected(loaded.error());
+  }
   return prepared;
 }
 
 Status load_evaluation(PreparedJob& prepared) {
   if (prepared.evaluation || prepared.config.evaluate.files.empty()) return {};
+  if (!prepared.engine->describe().programs.evaluates)
+    return fail(ErrorCode::kConfig,
+                "the job has [evaluate], but its model has no program that evaluates: export it with one, or give the "
+                "trainer a function by job.on_evaluate()");
   input::Source source = input::evaluation_source(prepared.config.data, prepared.config.evaluate);
   source.label_names = prepared.training->label_names();
-  Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared);
+  Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared, prepared.engine.get());
   if (!evaluation) return tl::unexpected(evaluation.error());
   prepared.evaluation = std::move(*evaluation);
   return {};

@@ -10,28 +10,45 @@
 
 #include "common/config/job_config.h"
 #include "common/messages/control.h"
+#include "common/os/arena.h"
 #include "common/result.h"
 #include "workerd/compute/engine.h"
 #include "workerd/input/dataset.h"
 
 namespace disttrain::workerd {
 
-// What an engine may use.
+// The things that an engine may use. They outlive the engine, and the functions are called on its thread.
 struct EngineWorld {
-  asio::io_context& loop;     // of the thread that calls the engine; outlives the engine
-  std::uint32_t threads = 1;  // number of compute threads
+  asio::io_context& loop;                                // of the thread that calls the engine
+  std::uint32_t threads = 1;                             // number of compute threads
+  std::function<bool()> is_cancelled;                    // true: the job is being closed, so long work ends early
+  std::function<void(const std::string& line)> on_line;  // a user's own process has printed this
+  std::function<void()> on_checkpoint;                   // a user's own process asks for a checkpoint
+  std::function<std::uint32_t()> worker_count;           // number of workers when this worker opened the job
 };
 
-// Makes the engine of a job. The caller is the thread of world.loop.
-using EngineFactory = std::function<Result<std::unique_ptr<Engine>>(const JobConfig& config, const EngineWorld& world)>;
+// An engine, and the sizes of data sets that it reads itself. They are 0 if the job has [data].
+struct MadeEngine {
+  std::unique_ptr<Engine> engine;
+  std::uint64_t training_records = 0;
+  std::uint64_t evaluation_records = 0;
+};
+
+// Makes the engine of a job. `columns` are those of the job's data; empty if it has no [data]. The arrays of parameters
+// and gradients will be in `arena`. The caller is the thread of world.loop.
+using EngineFactory = std::function<Result<MadeEngine>(const JobConfig& config, const std::vector<ColumnSpec>& columns,
+                                                       Arena& arena, const EngineWorld& world)>;
 
 // A callback for the case that training or evaluation data can't be read or doesn't fit the model. It gets the reason.
 // The thread that loads the data calls it.
 using OnDataError = std::function<void(ErrorCode)>;
 
 struct PreparedJob {
+  explicit PreparedJob(ArenaKind kind) : arena(kind) {}
+
   JobId job;
   JobConfig config;
+  Arena arena;  // parameters and gradients; shared with a trainer
   std::unique_ptr<Engine> engine;
   std::unique_ptr<input::Dataset> training;
   std::unique_ptr<input::Dataset> evaluation;  // null if it isn't loaded yet or the job has no [evaluate]
@@ -39,12 +56,11 @@ struct PreparedJob {
   OnDataError on_data_error;
 };
 
-// Builds the model, reads the training set and checks that it fits the model. The texts of errors are for the operator.
-// If is_cancelled() returns true, reading ends with an error; several threads call it. load_evaluation() uses
-// is_cancelled and on_data_error too.
+// Reads the training set, builds the model and checks that they fit. The texts of errors are for the operator. If
+// world.is_cancelled() returns true, reading ends with an error; several threads call it. load_evaluation() uses it and
+// on_data_error too.
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
-                                                 const EngineWorld& world, const input::IsCancelled& is_cancelled,
-                                                 const OnDataError& on_data_error);
+                                                 const EngineWorld& world, const OnDataError& on_data_error);
 
 // Reads the evaluation set. Does nothing if it is loaded already or the job has none.
 Status load_evaluation(PreparedJob& prepared);

@@ -202,14 +202,28 @@ Status StepThread::prepare(JobId job, const JobConfig& config) {
   const std::uint32_t index = options_.self.index;
   const std::uint32_t threads = index < options_.cluster.workers.size() ? options_.cluster.workers[index].threads : 1;
   begin_figures(job, config.job.name);
-  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(
-      job, config, options_.make_engine, EngineWorld{loop_, threads}, [this, job] { return must_leave(job); },
-      [this](ErrorCode code) { note_data_error(code); });
+  const EngineWorld world{
+      .loop = loop_,
+      .threads = threads,
+      .is_cancelled = [this, job] { return must_leave(job); },
+      .on_line = [this](const std::string& line) { log_.info("trainer: " + line); },
+      .on_checkpoint = [this] { ask_for_checkpoint(); },
+      .worker_count = [this] { return runner_ ? runner_->workers() : 1; },
+  };
+  Result<std::unique_ptr<PreparedJob>> prepared =
+      prepare_job(job, config, options_.make_engine, world, [this](ErrorCode code) { note_data_error(code); });
   if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);
   figures_.bytes_read += prepared_->training->bytes_read();
   figures_board_.write(figures_);
   return {};
+}
+
+void StepThread::ask_for_checkpoint() {
+  if (!runner_) return;
+  if (!prepared_->config.checkpoint.directory.empty())
+    return tell_(CheckpointRequest{runner_->job(), runner_->generation()});
+  log_.warn("the trainer asks for a checkpoint, but the job takes none: set checkpoint.directory in job.toml");
 }
 
 void StepThread::begin_figures(JobId job, const std::string& name) {

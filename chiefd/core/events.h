@@ -26,7 +26,7 @@ using Ticket = StrongId<struct TicketTag, std::uint64_t>;
 
 using FromTask = std::variant<JobDescribed, ShardsCreated, JobOpened, RosterApplied, LeaseRequest, WorkerFenced,
                               WorkerFinished, Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat,
-                              CheckpointPrepared, ShardWritten, CheckpointFailed, LeaveRequest>;
+                              CheckpointPrepared, ShardWritten, CheckpointFailed, LeaveRequest, CheckpointRequest>;
 using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRoster, FenceWorker, LeaseGrant, StopJob,
                             SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer, PauseJob, PrepareCheckpoint, TakeCut,
                             MarkChannels, AbandonCheckpoint, LeaveGranted>;

@@ -239,6 +239,9 @@ void Job::on_message_of_member(Turn& turn, const Member& from, const FromTask& m
                  [&](const Heartbeat& m) {
                    if (is_mine(m)) parts.training.on_heartbeat(turn, from, m);
                  },
+                 [&](const CheckpointRequest& m) {
+                   if (is_mine(m)) parts.savers.save_for_worker(turn);
+                 },
                  [&](const CheckpointPrepared& m) {
                    if (is_mine(m)) parts.checkpointing.on_prepared(turn, from, m);
                  },

@@ -112,7 +112,10 @@ struct ModelSection {
   // softmax_cross_entropy: the target of the label's class is 1 - label_smoothing, plus label_smoothing / classes for
   // each class (Szegedy et al. 2016, section 7); 0 <= label_smoothing < 1
   double label_smoothing = 0.0;
-  std::vector<double> class_weights;  // softmax_cross_entropy: a factor for each class, at least 0; empty = all 1
+  // softmax_cross_entropy: for each class a factor of the loss of its examples, at least 0; empty = all 1. The loss of
+  // a batch is divided by the number of examples. (PyTorch divides it by the sum of their factors. Then workers with
+  // batches of other classes would count differently.)
+  std::vector<double> class_weights;
   std::map<std::string, std::string> metrics;  // name -> kind (common/model_metric.h); empty = the model's usual ones
   ResnetSection resnet;
   TransformerSection transformer;

@@ -8,6 +8,7 @@
 //   chief -> every worker StartJob
 //   worker -> chief       LeaseRequest         -> LeaseGrant ... (`last` is true in the job's last one)
 //   worker -> chief       WorkerFinished       (after its last push, or after StopJob)
+//   worker -> chief       CheckpointRequest    (a user's own training loop asks for a checkpoint)
 //   chief -> one worker   Evaluate             -> Evaluated
 //   chief -> every worker PauseJob             (while a ps is away, or workers are too few)
 //   chief -> all          CloseJob             -> JobClosed
@@ -191,6 +192,12 @@ struct WorkerFinished {
   JobId job;
   Generation generation;
   std::uint64_t steps = 0;
+};
+
+// A worker's trainer asks for a checkpoint (job.checkpoint() in Python). The chief takes one as soon as it can.
+struct CheckpointRequest {
+  JobId job;
+  Generation generation;
 };
 
 // Tells the workers to stop after their current push, and to answer with WorkerFinished.

@@ -84,9 +84,10 @@ struct Acknowledge {
   // if the acknowledged frame is the last of a push: the outcome of that push
   PushOutcome outcome = PushOutcome::kNone;
   bool finished = false;
-  // The worker's pull waits, because the shard has no values yet and the model brings its own (ModelSpec::brings_values).
-  // The worker now sends the values of all buckets of the shard, as frames with Push::initial. Only the worker with the
-  // lowest rank is asked. When the shard has them, it answers all pulls that wait.
+  // The worker's pull waits, because the shard has no values yet and the model brings its own
+  // (ModelSpec::brings_values). The worker now sends the values of all buckets of the shard, as frames with
+  // Push::initial. Only the worker with the lowest rank is asked. When the shard has them, it answers all pulls that
+  // wait.
   bool wants_values = false;
 };
 

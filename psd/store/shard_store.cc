@@ -35,11 +35,11 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
       elements_(shard_elements(layout, shard)),
       largest_(largest_bucket(layout, shard)),
       buckets_(layout.buckets.size()),
-      parameters_(elements_ * sizeof(float)),
-      slots_(elements_ * rule_.slots() * sizeof(float)),
-      staging_(elements_ * options.places * in_flight(options.train) * sizeof(float)),
-      sums_(elements_ * (clips_sums(options.train) ? sizeof(float) : 0)),
-      frames_(largest_ * options.places * sizeof(float)) {
+      parameters_(arena_, elements_ * sizeof(float), Paging::kOnDemand),
+      slots_(arena_, elements_ * rule_.slots() * sizeof(float), Paging::kOnDemand),
+      staging_(arena_, elements_ * options.places * in_flight(options.train) * sizeof(float), Paging::kOnDemand),
+      sums_(arena_, elements_ * (clips_sums(options.train) ? sizeof(float) : 0), Paging::kOnDemand),
+      frames_(arena_, largest_ * options.places * sizeof(float), Paging::kOnDemand) {
   gradients_.reserve(std::max(1U, options.places));
   part_.reserve(std::max(1U, options.places));
   for (BucketId id : buckets_of(layout, shard)) {
@@ -219,8 +219,7 @@ void ShardStore::mix_state(std::span<const update::WeightedGradient> pushed, flo
 }
 
 std::uint64_t ShardStore::bytes() const {
-  return parameters_.bytes() + slots_.bytes() + staging_.bytes() + sums_.bytes() + frames_.bytes() +
-         (copy_ ? parameters_.bytes() + slots_.bytes() : 0);
+  return arena_.bytes() + (copy_ ? parameters_.size() + slots_.size() : 0);
 }
 
 }  // namespace disttrain::psd

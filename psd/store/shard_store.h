@@ -12,9 +12,9 @@
 
 #include "common/config/job_config.h"
 #include "common/layout.h"
+#include "common/os/arena.h"
 #include "common/update/update_rule.h"
 #include "psd/core/events.h"
-#include "psd/store/memory_block.h"
 
 namespace disttrain::psd {
 
@@ -29,7 +29,8 @@ struct StoreOptions {
 // A copy of the parameters and slots at one moment. Nobody writes to it while it is lent.
 class ShardCopy {
  public:
-  ShardCopy(std::uint64_t elements, std::size_t slots) : elements_(elements), block_(elements * (1 + slots) * 4) {}
+  ShardCopy(std::uint64_t elements, std::size_t slots)
+      : elements_(elements), block_(arena_, elements * (1 + slots) * sizeof(float), Paging::kOnDemand) {}
   std::span<float> array(std::size_t i) { return block_.floats().subspan(i * elements_, elements_); }
   std::span<const float> array(std::size_t i) const { return block_.floats().subspan(i * elements_, elements_); }
   std::size_t arrays() const { return elements_ == 0 ? 0 : block_.floats().size() / elements_; }
@@ -46,7 +47,8 @@ class ShardCopy {
  private:
   const std::uint64_t elements_;
   std::atomic<bool> is_lent_ = false;
-  MemoryBlock block_;
+  Arena arena_{ArenaKind::kPrivate};
+  Memory block_;
 };
 
 class ShardStore {
@@ -115,11 +117,12 @@ class ShardStore {
   std::uint64_t largest_ = 0;       // elements of the largest bucket
   std::vector<OwnBucket> buckets_;  // by BucketId; elements 0 = another shard's
 
-  MemoryBlock parameters_;
-  MemoryBlock slots_;    // one slot after the other, each laid out like the parameters
-  MemoryBlock staging_;  // sync: the staged pushes, by (place, push, element)
-  MemoryBlock sums_;     // sync with clipping by the global norm: the sums that norm2() computed, by element
-  MemoryBlock frames_;   // one buffer per place (Landing::Kind::kFrame, or kSpare in sync)
+  Arena arena_{ArenaKind::kPrivate};
+  Memory parameters_;
+  Memory slots_;    // one slot after the other, each laid out like the parameters
+  Memory staging_;  // sync: the staged pushes, by (place, push, element)
+  Memory sums_;     // sync with clipping by the global norm: the sums that norm2() computed, by element
+  Memory frames_;   // one buffer per place (Landing::Kind::kFrame, or kSpare in sync)
   std::shared_ptr<ShardCopy> copy_;
   std::size_t next_to_copy_ = 0;  // all buckets before this one are copied
   bool is_copying_ = false;

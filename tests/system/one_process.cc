@@ -10,10 +10,10 @@
 #include "chiefd/core/placement.h"
 #include "common/config/reader/reader.h"
 #include "common/initialize.h"
+#include "common/os/arena.h"
 #include "common/update/schedule.h"
 #include "common/update/update_rule.h"
 #include "workerd/compute/torch_model.h"
-#include "workerd/flat_memory.h"
 #include "workerd/input/batch_buffer.h"
 #include "workerd/input/dataset.h"
 #include "workerd/input/order.h"
@@ -38,8 +38,8 @@ class OneProcess {
         model_(value_or_exit(workerd::make_torch_model(job.model, 1))),
         layout_(value_or_exit(chiefd::place(model_->describe(), Placement::kBalanced, 1))),
         elements_(element_count(layout_.model)),
-        parameters_(elements_),
-        gradients_(elements_),
+        parameters_(arena_, elements_ * sizeof(float), Paging::kTouched),
+        gradients_(arena_, elements_ * sizeof(float), Paging::kTouched),
         order_(dataset_->records(), job.data.shuffle, job.data.shuffle_buffer, job.job.seed),
         batch_(job.train.batch_size, layout_.model.columns),
         rule_(job.train),
@@ -48,9 +48,9 @@ class OneProcess {
     for (std::size_t v = 0; v < layout_.model.variables.size(); ++v) {
       const VariableSpec& variable = layout_.model.variables[v];
       initialize(variable, job.job.seed, 0,
-                 parameters_.values().subspan(layout_.variable_begins[v], element_count(variable)));
+                 parameters_.floats().subspan(layout_.variable_begins[v], element_count(variable)));
     }
-    if (!model_->open(layout_, parameters_.values(), gradients_.values())) std::exit(70);
+    if (!model_->open(layout_, parameters_.floats(), gradients_.floats())) std::exit(70);
   }
 
   void train() {
@@ -59,7 +59,7 @@ class OneProcess {
         step(epoch, begin);
   }
 
-  std::uint64_t hash() const { return workerd::hash_of_parameters(layout_, parameters_.values()); }
+  std::uint64_t hash() const { return workerd::hash_of_parameters(layout_, parameters_.floats()); }
 
  private:
   // One synchronous step of the workers. `begin` is the first position of the step in the epoch. The worker of rank r
@@ -76,7 +76,7 @@ class OneProcess {
       batch_.fill(*dataset_, records);
       const auto result = model_->step(batch_.batch(), {job_.job.seed, updates_ + 1, rank}, {});
       if (!result) std::exit(70);
-      staged_[rank].assign(gradients_.values().begin(), gradients_.values().end());
+      staged_[rank].assign(gradients_.floats().begin(), gradients_.floats().end());
       gradients.push_back({staged_[rank], static_cast<float>(records.size())});
     }
     // The mean over the examples. If all gradients have equally many examples, this is the plain mean of the gradients.
@@ -91,7 +91,7 @@ class OneProcess {
     rule_.apply_sum({.learning_rate = update::learning_rate(job_.train, updates_, workers_),
                      .t = updates_,
                      .gradient_scale = 1.0 / total},
-                    parameters_.values(), gradients, slots);
+                    parameters_.floats(), gradients, slots);
     ++updates_;
   }
 
@@ -101,8 +101,9 @@ class OneProcess {
   const std::unique_ptr<workerd::Computation> model_;
   const Layout layout_;
   const std::uint64_t elements_;
-  const workerd::FlatMemory parameters_;
-  const workerd::FlatMemory gradients_;
+  Arena arena_{ArenaKind::kPrivate};
+  Memory parameters_;
+  Memory gradients_;
   input::EpochOrder order_;
   input::BatchBuffer batch_;
   const update::UpdateRule rule_;

@@ -110,8 +110,9 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   startup.task = TaskId{Role::kWorker, 0};
   startup.incarnation = Incarnation(42);
   startup.address = startup.listen_address = "127.0.0.1:0";
-  const EngineFactory make_engine = [](const JobConfig&, const EngineWorld&) -> Result<std::unique_ptr<Engine>> {
-    return std::make_unique<UncountedEngine>();
+  const EngineFactory make_engine = [](const JobConfig&, const std::vector<ColumnSpec>&, Arena&,
+                                       const EngineWorld&) -> Result<MadeEngine> {
+    return MadeEngine{std::make_unique<UncountedEngine>(), 0, 0};
   };
   Worker worker(loop, *tcp, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
   ASSERT_TRUE(worker.start());

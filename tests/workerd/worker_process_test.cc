@@ -106,9 +106,9 @@ class WorkerProcessTest : public ::testing::Test {
     startup.address = startup.listen_address = "127.0.0.1:0";
     worker_ = std::make_unique<Worker>(
         loop_, *tcp_, log_, startup,
-        [this](const JobConfig&, const EngineWorld&) -> Result<std::unique_ptr<Engine>> {
+        [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&, const EngineWorld&) -> Result<MadeEngine> {
           if (no_engine_) return tl::unexpected(*no_engine_);
-          return std::make_unique<GatedEngine>(gate_);
+          return MadeEngine{std::make_unique<GatedEngine>(gate_), 0, 0};
         },
         [this](const Error& why) { refused_ = why; });
     const Status ok = worker_->start();

@@ -55,6 +55,7 @@ struct WriteBody {
   void operator()(const EventsAnswer& m) { write(m, b.initEventsAnswer()); }
   void operator()(const LeaveRequest&) { b.setLeaveRequest(); }
   void operator()(const LeaveGranted&) { b.setLeaveGranted(); }
+  void operator()(const CheckpointRequest& m) { write(m, b.initCheckpointRequest()); }
 };
 
 // Long because it is a table.
@@ -153,6 +154,8 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
       return read(r.getEventsAnswer());
     case Which::LEAVE_REQUEST:
       return LeaveRequest{};
+    case Which::CHECKPOINT_REQUEST:
+      return read(r.getCheckpointRequest());
     case Which::LEAVE_GRANTED:
       return LeaveGranted{};
   }
@@ -208,6 +211,7 @@ struct NameOf {
   const char* operator()(const EventsRequest&) const { return "EventsRequest"; }
   const char* operator()(const EventsAnswer&) const { return "EventsAnswer"; }
   const char* operator()(const LeaveRequest&) const { return "LeaveRequest"; }
+  const char* operator()(const CheckpointRequest&) const { return "CheckpointRequest"; }
   const char* operator()(const LeaveGranted&) const { return "LeaveGranted"; }
 };
 

@@ -38,6 +38,8 @@ void write(const LeaseGrant& m, schema::LeaseGrant::Builder b);
 LeaseGrant read(schema::LeaseGrant::Reader r);
 void write(const WorkerFinished& m, schema::WorkerFinished::Builder b);
 WorkerFinished read(schema::WorkerFinished::Reader r);
+void write(const CheckpointRequest& m, schema::CheckpointRequest::Builder b);
+CheckpointRequest read(schema::CheckpointRequest::Reader r);
 void write(const StopJob& m, schema::StopJob::Builder b);
 StopJob read(schema::StopJob::Reader r);
 void write(const SetEvaluator& m, schema::SetEvaluator::Builder b);

@@ -171,7 +171,8 @@ Bytes encode(const Acknowledge& m, ScratchBuffer& scratch) {
 
 Result<Acknowledge> decode_acknowledge(Bytes control) {
   return parse<schema::Acknowledge>("Acknowledge", control, [](schema::Acknowledge::Reader r) {
-    return Acknowledge{Sequence(r.getAcknowledged()), read_outcome(r.getOutcome()), r.getFinished(), r.getWantsValues()};
+    return Acknowledge{Sequence(r.getAcknowledged()), read_outcome(r.getOutcome()), r.getFinished(),
+                       r.getWantsValues()};
   });
 }
 

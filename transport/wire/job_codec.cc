@@ -226,6 +226,14 @@ LeaseGrant read(schema::LeaseGrant::Reader r) {
 
 // --- A job's end.
 
+void write(const CheckpointRequest& m, schema::CheckpointRequest::Builder b) {
+  write_job(m, b);
+}
+
+CheckpointRequest read(schema::CheckpointRequest::Reader r) {
+  return read_job<CheckpointRequest>(r);
+}
+
 void write(const WorkerFinished& m, schema::WorkerFinished::Builder b) {
   write_job(m, b);
   b.setSteps(m.steps);

@@ -437,6 +437,7 @@ struct ControlMessage {
     # task -> chief: the task was told to end. The chief answers with leaveGranted when the task may end without loss.
     leaveRequest @45 :Void;
     leaveGranted @46 :Void;
+    checkpointRequest @47 :CheckpointRequest;
   }
 }
 
@@ -586,6 +587,12 @@ struct WorkerFinished {
   job @0 :UInt32;
   generation @1 :UInt64;
   steps @2 :UInt64;
+}
+
+# worker -> chief. The worker's trainer asks for a checkpoint, and the chief takes one as soon as it can.
+struct CheckpointRequest {
+  job @0 :UInt32;
+  generation @1 :UInt64;
 }
 
 # chief -> every worker. The worker stops after its current push and sends WorkerFinished.

@@ -92,7 +92,7 @@ void Ending::on_all_finished(Turn& turn) {
 
 void Ending::evaluate(Turn& turn, Loss loss) {
   if (condition_.is_stopping()) return closing_.close(turn, JobState::kStopped, condition_.end_reason());
-  if (setup_.config().evaluate.files.empty()) return closing_.close(turn, JobState::kFinished, "");
+  if (!setup_.evaluates()) return closing_.close(turn, JobState::kFinished, "");
   stage_.enter(Stage::kEvaluate);
   const std::vector<Member> living = workers_.living();
   if (living.empty())

@@ -61,7 +61,7 @@ void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& 
   const std::string text = "goes on without " + name + ": " + why;
   switch (loss) {
     case Loss::kCounts:
-      worker_losses_.note_lost(name, turn.now);
+      worker_losses_.note_lost(name, turn.now, why);
       events_.warn("lost " + name + ": " + why);
       return events_.tell(turn, kWorkerLost, 2, text, worker.task);
     case Loss::kLeft:

@@ -38,6 +38,15 @@ void Quorum::check(Turn& turn) {
     }
     return;
   }
+  if (const std::optional<TaskId> lost = last_hope(turn))
+    return ending_.fail(
+        turn,
+        Error{ErrorCode::kFailed, to_string(*lost) + " was lost more than job.max_restarts (" +
+                                      std::to_string(setup_.config().job.max_restarts) +
+                                      ") times within job.restart_window, and too few other workers are left" +
+                                      (worker_losses_.last_why().empty() ? "" : "; the last loss: ") +
+                                      worker_losses_.last_why()},
+        *lost);
   if (!pauses_.is_short()) {
     pauses_.begin_shortage(turn.now);
     checkpointing_.interrupt(turn, problem);  // a lost worker would never mark its channels
@@ -49,6 +58,19 @@ void Quorum::check(Turn& turn) {
   const Duration limit = setup_.timeouts.setup;
   if (turn.now - std::max(pauses_.short_since(), newest_work) < limit) return;
   ending_.fail(turn, Error{ErrorCode::kUnavailable, problem + " for " + format_duration(limit)}, std::nullopt);
+}
+
+std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
+  std::optional<TaskId> banned;
+  std::size_t others = 0;
+  for (const auto& [id, task] : turn.tasks.all()) {
+    if (id.role != Role::kWorker) continue;
+    if (worker_losses_.is_too_often(id, turn.now))
+      banned = id;
+    else
+      ++others;
+  }
+  return others < setup_.least_workers() ? banned : std::nullopt;
 }
 
 std::string Quorum::shortage(const Turn& turn) const {

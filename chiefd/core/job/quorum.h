@@ -2,6 +2,7 @@
 // = "wait", every rank. Without these workers the job pauses. After Timeouts::setup it fails.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class Quorum {
 
  private:
   // Returns why the job can't train with the workers that it has. Empty if it can.
+  // If too few of the known workers may take part, because the others were lost too often, returns one of those.
+  std::optional<TaskId> last_hope(const Turn& turn) const;
   std::string shortage(const Turn& turn) const;
   bool is_work_left() const;
 

@@ -56,7 +56,7 @@ void Restart::recall_one(Instant now, const EventRecord& event, Duration age, bo
                               before ? before->began : now - age, now, now,
                               std::max(Step(event.step), before ? before->step : Step()), is_step_known});
   }
-  if (kind == kWorkerLost && counts) worker_losses_.note_lost(event.task, now - age);
+  if (kind == kWorkerLost && counts) worker_losses_.note_lost(event.task, now - age, event.text);
   if (kind == kRolledBack) rollbacks_.end();
   if (is_running) reclaim_.forget_told_to_end();
   // The time until the next checkpoint counts from the last checkpoint, however often the chief is restarted.

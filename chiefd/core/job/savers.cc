@@ -33,25 +33,35 @@ void Savers::save(Turn& turn, ClientId client) {
   if (!folder_.is_open())
     return refuse(ErrorCode::kTemporary, folder_.error().empty() ? directory + " is still being opened"
                                                                  : directory + " can't be used: " + folder_.error());
-  if (clients_.empty()) until_ = turn.now + setup_.timeouts.silent * kLongestWait;
+  if (!is_any()) until_ = turn.now + setup_.timeouts.silent * kLongestWait;
   clients_.push_back(client);
+  schedule_.try_at(turn.now);
+  checkpointing_.advance(turn);
+}
+
+void Savers::save_for_worker(Turn& turn) {
+  if (!setup_.takes_checkpoints() || !stage_.is(Stage::kTrain) || !folder_.is_open()) return;
+  if (!is_any()) until_ = turn.now + setup_.timeouts.silent * kLongestWait;
+  is_worker_waiting_ = true;
   schedule_.try_at(turn.now);
   checkpointing_.advance(turn);
 }
 
 void Savers::review(Turn& turn) {
   if (checkpointing_.is_under_way()) until_ = turn.now + setup_.timeouts.silent * kLongestWait;
-  if (turn.now < until_ || clients_.empty()) return;
+  if (turn.now < until_ || !is_any()) return;
   refuse(turn, ErrorCode::kTemporary,
          "job " + setup_.name() + ": no checkpoint could begin; the job is " +
              std::string(to_string(condition_.state())) + ": " + condition_.reason());
 }
 
 void Savers::answer(Turn& turn, const CheckpointSaved& saved) {
+  is_worker_waiting_ = false;
   for (const ClientId client : std::exchange(clients_, {})) turn.actions.push_back(AnswerClient{client, saved});
 }
 
 void Savers::refuse(Turn& turn, ErrorCode code, const std::string& why) {
+  is_worker_waiting_ = false;
   for (const ClientId client : std::exchange(clients_, {}))
     turn.actions.push_back(AnswerClient{client, Refused{code, why}});
 }

@@ -20,9 +20,12 @@ class Savers {
  public:
   explicit Savers(JobParts& parts);
 
-  bool is_any() const { return !clients_.empty(); }
+  bool is_any() const { return !clients_.empty() || is_worker_waiting_; }
   // A client asks for a checkpoint. The chief answers when the checkpoint is taken.
   void save(Turn& turn, ClientId client);
+  // A worker's trainer asks for a checkpoint. It gets no answer. If the job isn't running, or its folder can't be used,
+  // nothing happens.
+  void save_for_worker(Turn& turn);
   // Called at each tick. Refuses the clients if no attempt has begun for 20 heartbeat timeouts. So clients wait through
   // a short pause of the job.
   void review(Turn& turn);
@@ -38,6 +41,7 @@ class Savers {
   Checkpointing& checkpointing_;
 
   std::vector<ClientId> clients_;
+  bool is_worker_waiting_ = false;
   Instant until_;  // at this time the clients are refused if no attempt has begun
 };
 

@@ -29,6 +29,8 @@ struct JobSetup {
   // resolved_config() of step_targets.h instead.
   SharedJobConfig shared_config() const { return std::make_shared<const JobConfig>(config()); }
   const std::string& name() const { return config().job.name; }
+  // A trainer may have evaluation data of its own, which the chief doesn't know.
+  bool evaluates() const { return !config().evaluate.files.empty() || !config().model.trainer.empty(); }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
   bool has_init() const { return !config().checkpoint.init_from.empty(); }
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }

@@ -19,7 +19,12 @@ class WorkerLosses {
   explicit WorkerLosses(const JobSetup& setup) : setup_(setup) {}
 
   // `worker` is the name of the task, as in events: "worker/1".
-  void note_lost(const std::string& worker, Instant at) { lost_[worker].note(at, window()); }
+  void note_lost(const std::string& worker, Instant at, const std::string& why) {
+    lost_[worker].note(at, window());
+    last_why_ = why;
+  }
+  // Why the last worker was lost. "" if this chief has seen no loss.
+  const std::string& last_why() const { return last_why_; }
   // The worker was removed because of a broken link. This counts for must_wait(), but not for job.max_restarts.
   void note_unlinked(TaskId worker, Instant at) { unlinked_[worker].note(at, window()); }
 
@@ -35,6 +40,7 @@ class WorkerLosses {
   Duration window() const { return setup_.config().job.restart_window; }
 
   const JobSetup& setup_;
+  std::string last_why_;
   std::map<std::string, Restarts> lost_;
   std::map<TaskId, Restarts> unlinked_;
 };

@@ -104,7 +104,10 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
                    "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
                    "train.aggregate, because otherwise a step doesn't need every worker; set it to \"shrink\"");
   // If the file sets evaluate.files to "", the job has no evaluation, but the file may still set these keys.
-  only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "every_steps"},
+  only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels"},
+            "evaluate.files, the files to evaluate on");
+  // A trainer may have evaluation data of its own.
+  only_with(reading, reading.has("evaluate.files") || !job.model.trainer.empty(), "evaluate.", {"every_steps"},
             "evaluate.files, the files to evaluate on");
 }
 

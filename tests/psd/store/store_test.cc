@@ -53,19 +53,6 @@ TEST(Store, TakesNoMoreMemoryThanThePlanSays) {
       }
 }
 
-TEST(Store, MemoryBlocksAreZeroedAndAligned) {
-  const std::uint64_t bytes = 5 * 1024 * 1024 + 4;
-  MemoryBlock block(bytes);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.floats().data()) % (2 * 1024 * 1024), 0U);
-  EXPECT_EQ(block.floats().size(), bytes / 4);
-  EXPECT_THAT(block.floats(), testing::Each(0.0F));
-  EXPECT_TRUE(MemoryBlock(0).floats().empty());
-}
-
-TEST(Store, MoreMemoryThanThereIsIsAnError) {
-  EXPECT_THROW(MemoryBlock(std::uint64_t{1} << 60), std::bad_alloc);
-}
-
 // If an event could be handled within another one, the actions of the outer event would be lost.
 TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   struct Reenters final : Outside {

@@ -42,11 +42,16 @@ TEST_P(SmallModel, MayLoseItsParametersWhenTheyAreReady) {
   Bench whole(GetParam().model);
   whole.step(records);
   Bench bench(GetParam().model);
-  const auto ready = [&bench](std::uint64_t begin, std::uint64_t end) {
-    for (std::uint64_t i = begin; i < end; ++i) bench.parameters()[i] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> announced;
+  const auto ready = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t i = begin; i < end; ++i) {
+      announced.push_back(bench.gradients()[i]);
+      bench.parameters()[i] = std::numeric_limits<float>::quiet_NaN();
+    }
   };
   ASSERT_TRUE(bench.computation().step(records.batch(), {}, ready));
   EXPECT_EQ(bench.gradients(), whole.gradients());
+  EXPECT_EQ(announced, whole.gradients()) << "gradients are final when they are announced";
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, SmallModel, testing::ValuesIn(test::small_cases()), test::name_of);
@@ -106,6 +111,25 @@ TEST(AutogradModel, DropsByTheSeedAlone) {
     each.model.dropout = 0.0;
     EXPECT_EQ(Bench(each.model).evaluate(each.records)->loss_sum, evaluated->loss_sum) << "dropout is for steps only";
   }
+}
+
+TEST(AutogradModel, DropsOtherValuesInEachLayer) {
+  // Two layers pass on 64 ones, each with its own mask. The output is 4 for each unit that both masks keep: about 16 of
+  // them. If both layers had the same mask, it would keep about 32.
+  ModelSection model = model_of("mlp");
+  model.layers = {1, 64, 64, 1};
+  model.loss = Loss::kMse;
+  model.dropout = 0.5;
+  Bench bench(model);
+  std::fill(bench.parameters().begin(), bench.parameters().end(), 0.0F);
+  const auto weight_of = [&](std::size_t variable) { return const_cast<float*>(bench.parameter(variable).data()); };
+  std::fill_n(weight_of(1), 64, 1.0F);                                   // layer 0: bias
+  for (std::size_t i = 0; i < 64; ++i) weight_of(2)[i * 64 + i] = 1.0F;  // layer 1: weight
+  std::fill_n(weight_of(4), 64, 1.0F);                                   // layer 2: weight
+  TestBatch records = TestBatch(1).add(std::vector<float>{0.0F}).add(std::vector<float>{0.0F});
+  const double output = std::sqrt(bench.step(records, {.job_seed = 1, .step = 2, .rank = 3}));
+  EXPECT_GT(output, 4.0 * 8);
+  EXPECT_LT(output, 4.0 * 25);
 }
 
 TEST(AutogradModel, AttentionWithDropoutIsTheSameButForTheDropout) {

@@ -1,0 +1,109 @@
+"""A job without a cluster: the script was started by hand. It trains in one process, for debugging."""
+
+import dataclasses
+import sys
+import time
+
+import numpy as np
+
+from disttrain.errors import DisttrainError
+from disttrain.job import Job, as_float
+
+
+@dataclasses.dataclass
+class Alone:
+    """What a script that runs alone does. On a cluster, job.toml says this instead."""
+
+    learning_rate: float = 0.01  # of plain SGD
+    optimizer: object = None  # an optimizer of torch.optim on the module's parameters, instead of SGD
+    batch_size: int = 32
+    epochs: int = 1
+    seed: int = 1  # of the order of the records
+
+
+class AloneJob(Job):
+    def __init__(self, settings, metrics):
+        super().__init__(metrics)
+        self._settings = settings
+        self.seed = settings.seed
+        self._examples = 0  # of the batch under way; 0: none is
+        self._values = []
+        self._gradients = []
+        self._shown = 0.0
+        rule = "the script's optimizer" if settings.optimizer is not None else f"SGD({settings.learning_rate})"
+        self._say(
+            f"no worker has started this script, so it trains alone: {rule}, batches of {settings.batch_size} records, "
+            f"epochs: {settings.epochs} (disttrain.init(alone=disttrain.Alone(...)) changes this)"
+        )
+
+    def batches(self, dataset=None, collate=None):
+        model = self._require_model()
+        if dataset is None:
+            raise DisttrainError(
+                "a script that runs alone has no [data] of a job.toml: pass a data set to job.batches()"
+            )
+        if self._values:
+            raise DisttrainError("job.batches() was called twice; a job has one loop")
+        self._values = [value.copy() for value in model.initial()]
+        self._gradients = [np.zeros_like(value) for value in self._values]
+        model.bind("alone", self._values, self._gradients)
+        return self._loop(dataset, collate)
+
+    def checkpoint(self):
+        self._say("job.checkpoint() was called: without a cluster there are no checkpoints")
+
+    def _loop(self, dataset, collate):
+        size = self._settings.batch_size
+        for epoch in range(self._settings.epochs):
+            order = np.random.default_rng([self.seed, epoch]).permutation(len(dataset))
+            for begin in range(0, len(order), size):
+                records = order[begin : begin + size].tolist()
+                self._model.begin_step()
+                self._examples = len(records)
+                yield self._samples(dataset, records, collate)
+                if self._examples > 0:
+                    raise DisttrainError(
+                        "the loop went on to the next batch without job.step() or job.push_pull() for this one"
+                    )
+            self._evaluate_all(epoch, collate)
+
+    def _finish_step(self, loss, metrics, write_gradients):
+        if self._examples == 0:
+            raise DisttrainError("job.step() was called without a batch, or twice for one")
+        values = {"loss": as_float("loss", loss), **{name: as_float(name, value) for name, value in metrics.items()}}
+        write_gradients()
+        self._update()
+        self._examples = 0
+        self.step_number += 1
+        if time.monotonic() - self._shown >= 1.0 or self.step_number <= 3:
+            self._shown = time.monotonic()
+            self._show(f"step {self.step_number}", values)
+
+    def _update(self):
+        for variable, value, gradient in zip(self._model.variables, self._values, self._gradients):
+            if variable.kind == "state":
+                value[...] = gradient
+            elif self._settings.optimizer is None:
+                value -= self._settings.learning_rate * gradient
+        if self._settings.optimizer is not None:
+            self._settings.optimizer.step()
+            self._model.store()
+        self._model.load()
+
+    def _evaluate_all(self, epoch, collate):
+        data = self._evaluation_data
+        if self._evaluate is None or data is None:
+            return
+        sums = {}
+        for begin in range(0, len(data), self._settings.batch_size):
+            records = list(range(begin, min(begin + self._settings.batch_size, len(data))))
+            loss, metrics = self._run_evaluate(self._samples(data, records, self._evaluation_collate or collate))
+            for name, value in {"loss": loss, **metrics}.items():
+                sums[name] = sums.get(name, 0.0) + value * len(records)
+        self._show(f"evaluation after epoch {epoch}", {name: value / len(data) for name, value in sums.items()})
+
+    def _show(self, what, values):
+        self._say(what + ": " + ", ".join(f"{name} {value:.6g}" for name, value in values.items()))
+
+    def _say(self, text):
+        print(f"disttrain: {text}", file=sys.stderr)

@@ -1,0 +1,130 @@
+"""A model of the user's own arrays, in NumPy or JAX: disttrain holds their values, and the user's code computes."""
+
+import contextlib
+
+import numpy as np
+
+from disttrain import tree
+from disttrain.errors import DisttrainError
+from disttrain.variable import Variable
+
+
+class ArrayModel:
+    is_torch = False
+
+    def __init__(self, parameters, state=None):
+        """`parameters` and `state` are trees of arrays (tree.py). The values are copied."""
+        self._trees = {"trainable": parameters, "state": {} if state is None else state}
+        self.variables = []
+        self._initial = []
+        self._names = {}  # kind -> names, in the order of the leaves
+        for kind, arrays in self._trees.items():
+            leaves = tree.flatten(arrays)
+            self._names[kind] = list(leaves)
+            for name, leaf in leaves.items():
+                value = np.asarray(leaf)
+                if not np.issubdtype(value.dtype, np.floating) and not _is_bfloat16(value):
+                    raise DisttrainError(f'the array "{name}" has values of type {value.dtype}; expected floats')
+                self.variables.append(Variable(name, value.shape, kind))
+                self._initial.append(np.array(value, np.float32))
+        self._views = {}  # index of the buffers -> the views of parameters and gradients
+        self._now = None
+
+    def initial(self):
+        return self._initial
+
+    def reset(self):
+        """Undoes the rehearsal. Nothing to do: the user's code doesn't write to the model."""
+
+    def lay_out(self, begins):
+        """Gets the places of the variables in the flat arrays, which don't matter to the user's code."""
+
+    def bind(self, key, parameters, gradients):
+        """From now on the model's values are these views, one for each variable. The same key means the same views."""
+        if key not in self._views:
+            self._views[key] = self._make_views(parameters, gradients)
+        self._now = self._views[key]
+
+    def forget(self):
+        self._views.clear()
+
+    def load(self):
+        """Takes the new values before a computation. Nothing to do: the views show them."""
+
+    def store(self):
+        """The opposite of load()."""
+
+    def begin_step(self, announce=None):
+        """Nothing to do: every step writes all gradients."""
+
+    def evaluating(self):
+        return contextlib.nullcontext()
+
+    @staticmethod
+    def to_tensor(value):
+        return value
+
+    def write_gradients(self, gradients, state=None):
+        """Copies the gradients, and the new state, into the shared memory. State that isn't given keeps its value."""
+        _, _, parameter_views, gradient_views = self._now
+        given = tree.flatten(gradients)
+        self._check_names("gradients", given, self._names["trainable"])
+        given_state = tree.flatten(state) if state is not None else {}
+        if state is not None:
+            self._check_names("state", given_state, self._names["state"])
+        for variable, old, to in zip(self.variables, parameter_views, gradient_views):
+            if variable.kind == "state":
+                value = old if state is None else np.asarray(given_state[variable.name])
+            else:
+                value = np.asarray(given[variable.name])
+            if value.shape != to.shape:
+                what = "new value" if variable.kind == "state" else "gradient"
+                raise DisttrainError(
+                    f'the {what} of "{variable.name}" has the shape {list(value.shape)}; '
+                    f"expected {list(to.shape)}, as the variable has"
+                )
+            np.copyto(to, value, casting="unsafe" if _is_bfloat16(value) else "same_kind")
+
+    def end_step(self):
+        raise DisttrainError("the model is a tree of arrays: call job.push_pull(gradients, loss=...), not job.step()")
+
+    def values(self):
+        """The trees of parameters and state, as views that show the cluster's values."""
+        if self._now is None:
+            flat = {v.name: value for v, value in zip(self.variables, self._initial)}
+            return tree.build(self._trees["trainable"], flat), tree.build(self._trees["state"], flat)
+        return self._now[0], self._now[1]
+
+    def named_views(self):
+        parameters = self._now[2] if self._now is not None else self._initial
+        return {variable.name: view for variable, view in zip(self.variables, parameters)}
+
+    def _make_views(self, parameters, gradients):
+        flat = {variable.name: view for variable, view in zip(self.variables, parameters)}
+        return (
+            tree.build(self._trees["trainable"], flat),
+            tree.build(self._trees["state"], flat),
+            parameters,
+            gradients,
+        )
+
+    def _check_names(self, what, given, expected):
+        if list(given) == expected or set(given) == set(expected):
+            return
+        missing = [name for name in expected if name not in given]
+        extra = [name for name in given if name not in expected]
+        raise DisttrainError(
+            f"the tree of {what} isn't like the tree that job.wrap() got: "
+            + "; ".join(
+                part
+                for part in (
+                    f"it lacks {missing[:3]}" if missing else "",
+                    f"{extra[:3]} are new" if extra else "",
+                )
+                if part
+            )
+        )
+
+
+def _is_bfloat16(value):
+    return value.dtype.kind == "V" and value.dtype.name == "bfloat16"

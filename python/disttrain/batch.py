@@ -1,0 +1,110 @@
+"""Batches: the records of one computation."""
+
+import numpy as np
+
+from disttrain.errors import DisttrainError
+
+
+class Batch:
+    """The fields of a batch, each an array with the batch's dimension first.
+
+    `x, y = batch`, `batch[0]`, `batch.x` (the first field), `batch.y` (the second field), and by name:
+    `batch["labels"]`, `batch.labels`, `model(**batch)`. The fields of a tuple have no names but x and y.
+    """
+
+    def __init__(self, fields, names, examples):
+        self._fields = fields
+        self._names = names
+        self.examples = examples
+
+    def __getitem__(self, key):
+        return self._fields[self._names.index(key) if isinstance(key, str) else key]
+
+    def __iter__(self):
+        return iter(self._fields)
+
+    def __len__(self):
+        return len(self._fields)
+
+    def map(self, function):
+        """Replaces each field by function(field)."""
+        self._fields = [function(field) for field in self._fields]
+
+    def keys(self):
+        return list(self._names)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self._names:
+            return self._fields[self._names.index(name)]
+        if name in ("x", "y"):
+            index = 0 if name == "x" else 1
+            if index < len(self._fields):
+                return self._fields[index]
+        raise AttributeError(f"the batch has no field {name}; its fields are {self._names}")
+
+
+def collate(samples):
+    """Makes a batch of a list of samples: tuples, dicts, or single values."""
+    first = samples[0]
+    if isinstance(first, dict):
+        names = list(first)
+        columns = [[sample[name] for sample in samples] for name in names]
+    elif isinstance(first, (tuple, list)):
+        names = ["x", "y"][: len(first)] + [str(i) for i in range(2, len(first))]
+        columns = [[sample[i] for sample in samples] for i in range(len(first))]
+    else:
+        names = ["x"]
+        columns = [samples]
+    return Batch([_stack(name, column) for name, column in zip(names, columns)], names, len(samples))
+
+
+def _stack(name, values):
+    first = values[0]
+    if hasattr(first, "detach"):  # a tensor of torch
+        import torch
+
+        return torch.stack(values)
+    if isinstance(first, (str, bytes)):
+        return values
+    try:
+        stacked = np.stack([np.asarray(value) for value in values])
+    except ValueError as error:
+        raise DisttrainError(
+            f'the samples\' field "{name}" can\'t be stacked: {error}; pass job.batches(dataset, collate=...)'
+        ) from error
+    if isinstance(first, float):
+        return stacked.astype(np.float32)
+    return stacked
+
+
+class Column:
+    """A column of disttrain's own data, as the worker describes it."""
+
+    def __init__(self, description):
+        self.name = description["name"]
+        self.is_bytes = description["dtype"] == "bytes"
+        self.shape = tuple(description["shape"])
+        self.is_ragged = description["ragged"]
+        if description["dtype"] == "bfloat16":
+            raise DisttrainError(f'the column "{self.name}" has values of type bfloat16, which NumPy doesn\'t have')
+        self.dtype = np.dtype("u1" if self.is_bytes else description["dtype"])
+
+    def view(self, connection, part, examples):
+        """The values of a batch: an array, or a list with one array for each record if their lengths differ."""
+        values = connection.bytes_at(*part[:3]).view(self.dtype)
+        if self.is_bytes or self.is_ragged:
+            ends = connection.bytes_at(*part[3:6]).view(np.uint64) if len(part) > 3 else []
+            rows = np.split(values, [int(end) for end in ends[:-1]]) if len(ends) > 0 else []
+            if self.is_bytes:
+                return [row.tobytes() for row in rows]
+            return [row.reshape((-1, *self.shape[1:])) for row in rows]
+        return values.reshape((examples, *self.shape))
+
+    def zeros(self, examples):
+        if self.is_bytes:
+            return [b""] * examples
+        if self.is_ragged:
+            return [np.zeros(self.shape, self.dtype) for _ in range(examples)]
+        return np.zeros((examples, *self.shape), self.dtype)

@@ -1,0 +1,252 @@
+"""A job on a cluster: the script runs under a worker, which decides about every step."""
+
+import contextlib
+import faulthandler
+import random
+import signal
+import sys
+
+import numpy as np
+
+from disttrain import __version__
+from disttrain.batch import Batch, Column
+from disttrain.connection import PROTOCOL, Connection, number
+from disttrain.errors import DisttrainError
+from disttrain.job import Job, as_float
+
+
+class ClusterJob(Job):
+    def __init__(self, descriptor, metrics):
+        super().__init__(metrics)
+        self._connection = Connection(descriptor)
+        self._report_errors()
+        self._connection.send({"type": "hello", "protocol": PROTOCOL, "sdk": __version__})
+        welcome = self._connection.receive()
+        self._batch_size = welcome["batch_size"]
+        self._columns = [Column(column) for column in welcome["columns"]]
+        self._rehearsal = None  # while it lasts: the values that the loop's body gives to step()
+        self._is_described = False
+        self._start = None  # the message of the step that is due or under way
+        self._is_under_way = False  # the script has the batch and hasn't called step() yet
+        self._is_over = False
+        self._begins = []
+        self._elements = 0
+        self._views = {}  # (place of the parameters, place of the gradients) -> views, one for each variable
+
+    def batches(self, dataset=None, collate=None):
+        self._require_model()
+        if self._is_described or self._rehearsal is not None:
+            raise DisttrainError("job.batches() was called twice; a job has one loop")
+        if dataset is not None and len(dataset) == 0:
+            raise DisttrainError("the data set is empty")
+        if dataset is None and not self._columns:
+            raise DisttrainError(
+                "job.batches() got no data set, and job.toml has no section [data]: add one of the two"
+            )
+        if dataset is not None and self._columns:
+            raise DisttrainError(
+                "job.batches() got a data set, but job.toml has a section [data]: remove one of the two"
+            )
+        self._dataset = dataset
+        self._collate = collate
+        return self._loop()
+
+    def checkpoint(self):
+        if self._rehearsal is None:
+            self._connection.send({"type": "checkpoint"})
+
+    # ---- the loop ----
+
+    def _loop(self):
+        if self._metrics is None:
+            with self._rehearsing():
+                yield self._rehearsal_batch(self._dataset, self._collate)
+                if not self._rehearsal:
+                    raise DisttrainError("the loop's body didn't call job.step() or job.push_pull()")
+                names = list(self._rehearsal[0])
+                if self._evaluate is not None:
+                    data = self._evaluation_data if self._evaluation_data is not None else self._dataset
+                    batch = self._rehearsal_batch(data, self._evaluation_collate or self._collate)
+                    names += self._run_evaluate(batch)[1]
+            self._metrics = list(dict.fromkeys(names))
+        self._describe()
+        while True:
+            if self._start is None and not self._is_over:
+                self._wait()
+            if self._is_over:
+                return
+            self._is_under_way = True
+            yield self._batch(self._start, self._dataset, self._collate)
+            if self._is_under_way:
+                raise DisttrainError(
+                    "the loop went on to the next batch without job.step() or job.push_pull() for this one"
+                )
+
+    def _finish_step(self, loss, metrics, write_gradients):
+        loss = as_float("loss", loss)
+        metrics = {name: as_float(name, value) for name, value in metrics.items()}
+        if self._rehearsal is not None:
+            self._rehearsal.append(metrics)
+            return
+        if not self._is_under_way:
+            raise DisttrainError("job.step() was called without a batch, or twice for one")
+        write_gradients()
+        answer = self._finished(loss, metrics, self._start)
+        self._is_under_way = False
+        self._start = None
+        self._connection.send(answer)
+        self._wait()
+
+    def _finished(self, loss, metrics, start):
+        examples = start["examples"]
+        unknown = metrics.keys() - set(self._metrics)
+        if unknown:
+            raise DisttrainError(
+                f"the metrics {sorted(unknown)} aren't among those of the job, {self._metrics}; "
+                "name all of them in disttrain.init(metrics=[...])"
+            )
+        accumulators = []
+        for name in self._metrics:
+            value = metrics.get(name)
+            accumulators += (0.0, 0.0) if value is None else (number(value * examples), examples)
+        loss_sum = number(loss * examples)
+        return {"type": "finished", "number": start["number"], "loss_sum": loss_sum, "metrics": accumulators}
+
+    def _wait(self):
+        """Does what the worker asks for, until the next step's parameters and records are there."""
+        while True:
+            message = self._connection.receive()
+            kind = message["type"]
+            if kind == "open":
+                self._open(message)
+            elif kind == "values":
+                self._give_values(message)
+            elif kind == "end":
+                self._is_over = True
+                return
+            elif kind == "start":
+                if "drop" in message:
+                    self._forget_views()
+                self.rank = message["rank"]
+                self.size = message["size"]
+                self.seed = message["seed"]
+                self._bind(message)
+                if message["program"] == "step":
+                    self.step_number = message["step"]
+                    self._start = message
+                    self._model.begin_step(self._announce)
+                    return
+                self._compute(message)
+
+    def _compute(self, message):
+        """Evaluates, or predicts."""
+        data = self._evaluation_data if self._evaluation_data is not None else self._dataset
+        batch = self._batch(message, data, self._evaluation_collate or self._collate)
+        if message["program"] == "evaluate":
+            loss, metrics = self._run_evaluate(batch)
+            return self._connection.send(self._finished(loss, metrics, message))
+        with self._model.evaluating():
+            outputs = self._predict(batch)
+        outputs = np.ascontiguousarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, np.float32)
+        if outputs.ndim == 0 or outputs.shape[0] != message["examples"] or outputs.size == 0:
+            raise DisttrainError(
+                f"the function of job.on_predict() returned the shape {list(outputs.shape)} for a batch of "
+                f"{message['examples']} records; expected [records, outputs]"
+            )
+        return self._connection.send(
+            {"type": "finished", "number": message["number"], "loss_sum": 0.0, "metrics": []}, outputs.reshape(-1)
+        )
+
+    # ---- the model in shared memory ----
+
+    def _open(self, message):
+        self._begins = message["begins"]
+        self._elements = message["elements"]
+        self._model.lay_out(self._begins)
+        self._forget_views()
+
+    def _announce(self, end):
+        self._connection.send({"type": "ready", "number": self._start["number"], "end": end})
+
+    def _forget_views(self):
+        self._views.clear()
+        self._model.forget()
+
+    def _bind(self, message):
+        key = (*message["parameters"], *message["gradients"])
+        if key not in self._views:
+            parameters = self._connection.floats(message["parameters"], self._elements)
+            gradients = self._connection.floats(message["gradients"], self._elements)
+            self._views[key] = self._split(parameters), self._split(gradients)
+        self._model.bind(key, *self._views[key])
+        self._model.load()
+
+    def _split(self, flat):
+        return [
+            flat[begin : begin + variable.elements].reshape(variable.shape)
+            for begin, variable in zip(self._begins, self._model.variables)
+        ]
+
+    def _give_values(self, message):
+        flat = self._connection.floats(message["into"], self._elements)
+        for view, value in zip(self._split(flat), self._model.initial()):
+            view[...] = value
+        self._connection.send({"type": "values"})
+
+    # ---- batches ----
+
+    def _batch(self, message, dataset, collate):
+        if dataset is None:
+            examples = message["examples"]
+            columns = zip(self._columns, message["columns"])
+            fields = [column.view(self._connection, part, examples) for column, part in columns]
+            return self._as_tensors(Batch(fields, [column.name for column in self._columns], examples))
+        records = self._connection.bytes_at(*message["columns"][0]).view(np.int64).tolist()
+        return self._samples(dataset, records, collate)
+
+    # ---- before the job ----
+
+    @contextlib.contextmanager
+    def _rehearsing(self):
+        randoms = random.getstate(), np.random.get_state()
+        self._rehearsal = []
+        yield
+        self._rehearsal = None
+        random.setstate(randoms[0])
+        np.random.set_state(randoms[1])
+        self._model.reset()
+
+    def _rehearsal_batch(self, dataset, collate):
+        if dataset is not None:
+            return self._samples(dataset, list(range(min(self._batch_size, len(dataset)))), collate)
+        fields = [column.zeros(self._batch_size) for column in self._columns]
+        return self._as_tensors(Batch(fields, [column.name for column in self._columns], self._batch_size))
+
+    def _describe(self):
+        self._is_described = True
+        self._connection.send(
+            {
+                "type": "describe",
+                "variables": [[v.name, list(v.shape), v.kind] for v in self._model.variables],
+                "metrics": self._metrics,
+                "records": 0 if self._dataset is None else len(self._dataset),
+                "evaluation_records": 0 if self._evaluation_data is None else len(self._evaluation_data),
+                "evaluates": self._evaluate is not None,
+                "predicts": self._predict is not None,
+            }
+        )
+
+    # ---- errors ----
+
+    def _report_errors(self):
+        # If the script doesn't answer, the worker sends this signal before it kills the script.
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        print_error = sys.excepthook
+
+        def report(kind, error, trace):
+            print_error(kind, error, trace)
+            if isinstance(error, DisttrainError):
+                with contextlib.suppress(ConnectionError, DisttrainError):
+                    self._connection.send({"type": "failed", "message": str(error)})
+
+        sys.excepthook = report

@@ -1,0 +1,190 @@
+"""The job as a training script sees it. cluster_job.py and alone.py are its two kinds."""
+
+import os
+import sys
+
+from disttrain.batch import collate as collate_samples
+from disttrain.connection import SOCKET_VARIABLE
+from disttrain.errors import DisttrainError
+
+
+def init(metrics=None, alone=None):
+    """Joins the job. Call it once, before anything else of this package.
+
+    `metrics`: the names of the metrics that job.step() and the function of job.on_evaluate() return, besides the loss.
+    If it isn't given, disttrain finds the names by a rehearsal: it runs the loop's body once before the job begins, on
+    the first records, and then undoes what the body did to the model.
+
+    Without a worker (the script was started by hand) the script trains by itself, in this process, for debugging:
+    `alone` (disttrain.Alone) says how.
+    """
+    if SOCKET_VARIABLE in os.environ:
+        from disttrain.cluster_job import ClusterJob
+
+        return ClusterJob(int(os.environ.pop(SOCKET_VARIABLE)), metrics)
+    from disttrain.alone import Alone, AloneJob
+
+    return AloneJob(alone or Alone(), metrics)
+
+
+class Job:
+    """Use it in the process and the thread that called init()."""
+
+    rank = 0  # the worker's index among the job's workers, and their number; both may change from step to step
+    size = 1
+    step_number = 0  # of this worker's step under way
+    seed = 0  # of the job
+
+    def __init__(self, metrics):
+        self._metrics = None if metrics is None else list(metrics)
+        self._model = None
+        self._evaluate = None
+        self._evaluation_data = None
+        self._evaluation_collate = None
+        self._predict = None
+        self._dataset = None
+        self._collate = None
+
+    # ---- before the loop ----
+
+    def wrap(self, model, state=None, overlap=False):
+        """Makes a model the job's. Its values become the cluster's.
+
+        `model` is a torch module, or a tree (dicts, lists, tuples) of arrays of NumPy or JAX. `state` is a tree of
+        arrays that have no gradient, such as running statistics; the buffers of a torch module are its state.
+        `overlap` (torch modules only): the worker sends gradients while loss.backward() still computes others. So a
+        step has one backward pass, and nothing changes gradients or reads parameters between it and job.step().
+        For a torch module the result has the methods zero_grad() and step() of an optimizer. The update rule is
+        job.toml's. For a tree the result is job.variables.
+        """
+        if self._model is not None:
+            raise DisttrainError("job.wrap() was called twice; a job has one model")
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(model, torch.nn.Module):
+            if state is not None:
+                raise DisttrainError("a torch module's state is its buffers; call job.wrap(module) without state")
+            from disttrain.torch_model import TorchModel
+
+            self._model = TorchModel(model, overlap)
+            return Optimizer(self)
+        if overlap:
+            raise DisttrainError("job.wrap(overlap=True) is for torch modules; leave overlap out")
+        from disttrain.array_model import ArrayModel
+
+        self._model = ArrayModel(model, state)
+        return self.variables
+
+    def on_evaluate(self, function=None, *, dataset=None, collate=None):
+        """`function(batch)` returns a dict with the mean "loss" of a batch, and its metrics. It may be a decorator.
+
+        `dataset` are the records to evaluate on, if the training set is a data set of the script, too. A torch module
+        is in evaluation mode during the call, and no gradients are computed.
+        """
+        if function is None:
+            return lambda later: self.on_evaluate(later, dataset=dataset, collate=collate)
+        self._evaluate = function
+        self._evaluation_data = dataset
+        self._evaluation_collate = collate
+        return function
+
+    def on_predict(self, function):
+        """`function(batch)` returns the model's outputs, an array with the shape [records, outputs]."""
+        self._predict = function
+        return function
+
+    # ---- the loop ----
+
+    def batches(self, dataset=None, collate=None):
+        """Yields batches until job.toml's last step. After each batch, call job.step() or job.push_pull() once.
+
+        `dataset`: any data set with len(dataset) and dataset[i]. The cluster decides which worker trains on which
+        records, so that each record is visited once an epoch. Without it the batches are those of job.toml's [data].
+        These are views of the worker's memory, and valid until job.step(); copy what you keep longer.
+        `collate(samples)` makes a batch of a list of samples; without it, see disttrain.batch.Batch.
+        """
+        raise NotImplementedError
+
+    def step(self, loss, **metrics):
+        """Sends the gradients, and returns when the parameters are those of the next step.
+
+        The loss and the metrics are means over the batch.
+        """
+        self._finish_step(loss, metrics, self._require_model().end_step)
+
+    def push_pull(self, gradients, loss, state=None, **metrics):
+        """As step(), for a tree of arrays: `gradients` is a tree like the one that wrap() got. Returns job.variables.
+
+        `state` is a tree of the new values of the state; without it the state keeps its values.
+        """
+        model = self._require_model()
+        self._finish_step(loss, metrics, lambda: model.write_gradients(gradients, state))
+        return self.variables
+
+    def checkpoint(self):
+        """Asks the cluster for a checkpoint. It is taken while training goes on."""
+        raise NotImplementedError
+
+    @property
+    def variables(self):
+        """The values of the parameters, as NumPy views of the worker's memory: a tree like the one that wrap() got, or,
+        for a torch module, a dict by names. Ask again after each step: the views may have moved."""
+        model = self._require_model()
+        return model.named_views() if model.is_torch else model.values()[0]
+
+    @property
+    def state(self):
+        """As variables, for the state of a tree."""
+        model = self._require_model()
+        return model.named_views() if model.is_torch else model.values()[1]
+
+    # ---- shared by both kinds ----
+
+    def _finish_step(self, loss, metrics, write_gradients):
+        raise NotImplementedError
+
+    def _require_model(self):
+        if self._model is None:
+            raise DisttrainError("the job has no model yet: call job.wrap(model) first")
+        return self._model
+
+    def _samples(self, dataset, records, collate):
+        if hasattr(dataset, "__getitems__"):
+            samples = dataset.__getitems__(records)
+        else:
+            samples = [dataset[record] for record in records]
+        if collate is not None:
+            return collate(samples)
+        return self._as_tensors(collate_samples(samples))
+
+    def _as_tensors(self, batch):
+        batch.map(self._model.to_tensor)
+        return batch
+
+    def _run_evaluate(self, batch):
+        with self._model.evaluating():
+            found = dict(self._evaluate(batch))
+        if "loss" not in found:
+            raise DisttrainError(f'the function of job.on_evaluate() returned {list(found)}, without a "loss"')
+        return as_float("loss", found.pop("loss")), {name: as_float(name, value) for name, value in found.items()}
+
+
+class Optimizer:
+    """What wrap() returns for a torch module."""
+
+    def __init__(self, job):
+        self._job = job
+
+    def zero_grad(self):
+        """Sets the gradients to 0. It isn't needed: each batch begins so."""
+        self._job._model.clear_gradients()
+
+    def step(self, loss, **metrics):
+        """As job.step()."""
+        self._job.step(loss, **metrics)
+
+
+def as_float(name, value):
+    try:
+        return float(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DisttrainError(f'the value of "{name}" isn\'t one number: {error}') from error

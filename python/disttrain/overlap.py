@@ -1,0 +1,68 @@
+"""Sends a torch module's gradients while its backward pass still computes the other ones (job.wrap(overlap=True)).
+
+A hook on each parameter runs when the parameter's gradient is final. All operations that use the parameter have then
+computed their gradients, so none of them reads the parameter any more, and the worker may overwrite it.
+"""
+
+import torch
+
+from disttrain.errors import DisttrainError
+
+# The worker sends buckets of at most so many elements (kMaxBucketElements in common/layout.h).
+_ELEMENTS_PER_MESSAGE = 256 * 1024
+
+
+class Overlap:
+    def __init__(self, variables, tensors):
+        self._variables = variables
+        self._tensors = tensors
+        self._send = None  # announces that all gradients before a flat element are final; None outside of a step
+        self._order = []  # indices of the variables, by their place in the flat arrays
+        self._ends = []  # of the variables in this order
+        self._gradients = []
+        self._versions = {}  # index of a variable whose gradient is final -> the version of its gradient
+        self._next = 0  # the variables before this one, in the order, are final
+        self._announced = 0
+        for i, (variable, tensor) in enumerate(zip(variables, tensors)):
+            if variable.kind == "trainable":
+                tensor.register_post_accumulate_grad_hook(lambda tensor, i=i: self._on_gradient(i, tensor))
+
+    def lay_out(self, begins):
+        self._order = sorted(range(len(begins)), key=begins.__getitem__)
+        self._ends = [begins[i] + self._variables[i].elements for i in self._order]
+
+    def begin_step(self, gradients, send):
+        self._gradients = gradients
+        self._versions.clear()
+        self._next = 0
+        self._announced = 0
+        self._send = send
+
+    def end_step(self):
+        """Returns the indices of the variables whose gradients are in the worker's memory."""
+        self._send = None
+        for i, version in self._versions.items():
+            if self._tensors[i].grad is None or self._tensors[i].grad._version != version:
+                raise DisttrainError(
+                    f'the gradient of "{self._variables[i].name}" was changed after loss.backward(), but with '
+                    "job.wrap(overlap=True) it has been sent already; leave overlap out"
+                )
+        return self._versions.keys()
+
+    def _on_gradient(self, i, tensor):
+        if self._send is None:
+            return
+        if i in self._versions:
+            raise DisttrainError(
+                f'the parameter "{self._variables[i].name}" got a second gradient in one step, but with '
+                "job.wrap(overlap=True) the first one has been sent already; leave overlap out"
+            )
+        with torch.no_grad():
+            self._gradients[i].copy_(tensor.grad)
+        self._versions[i] = tensor.grad._version
+        while self._next < len(self._order) and self._order[self._next] in self._versions:
+            self._next += 1
+        end = self._ends[self._next - 1] if self._next > 0 else 0
+        if end - self._announced >= _ELEMENTS_PER_MESSAGE:
+            self._announced = end
+            self._send(end)

@@ -1,0 +1,45 @@
+"""A training loop in JAX as a trainer. It needs a Python with JAX."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from fake_worker import FakeWorker, find_python  # noqa: E402
+
+PYTHON = find_python("jax")
+if PYTHON is None:
+    raise unittest.SkipTest("no Python with JAX and NumPy")
+
+SCRIPT = """
+import disttrain, jax, jax.numpy as jnp
+@jax.jit
+@jax.value_and_grad
+def loss_of(parameters, x, y):
+    return jnp.mean((x @ parameters["w"] + parameters["b"] - y) ** 2)
+job = disttrain.init(metrics=[])
+job.wrap({"w": jnp.ones(2), "b": jnp.zeros((), jnp.bfloat16)})
+data = [(jnp.array([i, 1.0]), 2.0 * i) for i in range(10)]
+for batch in job.batches(data):
+    loss, gradients = loss_of(job.variables, batch.x, batch.y)
+    job.push_pull(gradients, loss=loss)
+"""
+
+
+class JaxTrainerTest(unittest.TestCase):
+    def test_gradients_of_a_jitted_function_at_the_clusters_values(self):
+        with FakeWorker(PYTHON, SCRIPT) as worker:
+            worker.open()
+            self.assertEqual(worker.model["variables"], [["w", [2], "trainable"], ["b", [], "trainable"]])
+            self.assertEqual(worker.initial(), {"w": [1, 1], "b": [0]})
+            parameters, gradients = worker.new_block(12), worker.new_block(12)
+            for w, record in (([1, 0], 3), ([3, 0], 2)):
+                worker.fill(parameters, {"w": w, "b": [1]})
+                worker.start(parameters, gradients, [record])
+                error = w[0] * record + w[1] + 1 - 2 * record
+                self.assertAlmostEqual(worker.receive()["loss_sum"], error**2, places=4)
+                self.assertEqual(worker.values(gradients), {"w": [2 * error * record, 2 * error], "b": [2 * error]})
+
+
+if __name__ == "__main__":
+    unittest.main()

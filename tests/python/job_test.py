@@ -1,0 +1,295 @@
+"""Scripts that use the package disttrain, under a worker and alone."""
+
+import array
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from fake_worker import PACKAGE, FakeWorker, find_python  # noqa: E402
+
+PYTHON = find_python("numpy")
+if PYTHON is None:
+    raise unittest.SkipTest("no Python with NumPy: run tools/setup")
+
+# The gradient of w is the sum of the records; that of b is 1.
+LINEAR = """
+import disttrain, numpy as np
+job = disttrain.init({init})
+job.wrap({{"layer": {{"w": np.ones((2, 2)), "b": np.zeros(1)}}}}, state={{"seen": np.zeros(1)}})
+{before}
+for batch in job.batches({data}):
+    print("batch", {show})
+    gradients = {{"layer": {{"w": np.full((2, 2), float(np.sum(batch.x))), "b": np.ones(1)}}}}
+    job.push_pull(gradients, loss=np.sum(batch.x), state={{"seen": job.state["seen"] + 1}}{metrics})
+{after}
+"""
+
+
+def linear(init="metrics=[]", before="", data="range(10)", show="batch.x.tolist()", metrics="", after=""):
+    return LINEAR.format(init=init, before=before, data=data, show=show, metrics=metrics, after=after)
+
+
+class JobTest(unittest.TestCase):
+    def run_steps(self, script, *records, **worker):
+        """Opens the job and runs one step for each list of records. Returns the answers, the values of the gradients
+        and what the script printed."""
+        with FakeWorker(PYTHON, script, **worker) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+            answers = []
+            for batch in records:
+                worker.start(parameters, gradients, batch)
+                answers.append(worker.receive())
+            worker.end()
+            code, output = worker.finish()
+            self.assertEqual(code, 0, output)
+            return answers, worker.values(gradients), output.splitlines()
+
+    def fail(self, script, columns=(), **start):
+        """Runs a script that makes a mistake. Returns the sentence that it sends to the worker."""
+        with FakeWorker(PYTHON, script, columns) as worker:
+            worker.model = worker.receive()
+            if worker.model is not None and worker.model["type"] == "failed":
+                self.assertEqual(worker.finish()[0], 1)
+                return worker.model["message"]
+            self.assertIsNotNone(worker.model, "no message; see the output")
+            worker.send({"type": "open", "begins": [0, 4, 5], "elements": 6})
+            parameters, gradients = worker.new_block(24), worker.new_block(24)
+            worker.start(parameters, gradients, [1], **start)
+            message = worker.receive()
+            if message is not None and message["type"] == "finished":
+                worker.start(parameters, gradients, [1], **start)
+                message = worker.receive()
+            code, output = worker.finish()
+            self.assertEqual(code, 1, output)
+            self.assertIn("DisttrainError", output)
+            self.assertIsNotNone(message, output)
+            return message["message"]
+
+    def test_the_model_is_described_by_the_names_of_the_tree(self):
+        with FakeWorker(PYTHON, linear(init="metrics=['accuracy']")) as worker:
+            self.assertEqual(worker.hello["protocol"], 1)
+            worker.open()
+            self.assertEqual(
+                worker.model,
+                {
+                    "type": "describe",
+                    "variables": [
+                        ["layer/w", [2, 2], "trainable"],
+                        ["layer/b", [1], "trainable"],
+                        ["seen", [1], "state"],
+                    ],
+                    "metrics": ["accuracy"],
+                    "records": 10,
+                    "evaluation_records": 0,
+                    "evaluates": False,
+                    "predicts": False,
+                },
+            )
+            self.assertEqual(worker.initial(), {"layer/w": [1, 1, 1, 1], "layer/b": [0], "seen": [0]})
+
+    def test_steps(self):
+        script = linear(
+            init="metrics=['m']",
+            show="batch.x.tolist(), job.step_number, job.rank, job.size, job.seed",
+            metrics=", m=0.5",
+            after="print('after the loop')",
+        )
+        answers, gradients, output = self.run_steps(script, [1, 2], [3])
+        self.assertEqual([answer["loss_sum"] for answer in answers], [6, 3])
+        self.assertEqual([answer["metrics"] for answer in answers], [[1, 2], [0.5, 1]])
+        self.assertEqual(gradients, {"layer/w": [3, 3, 3, 3], "layer/b": [1], "seen": [1]})
+        self.assertEqual(output, ["batch [1, 2] 1 1 3 7", "batch [3] 1 1 3 7", "after the loop"])
+
+    def test_step_returns_with_the_new_parameters(self):
+        script = linear(show="float(job.variables['layer']['b'][0]), open('/proc/self/maps').read().count('memfd')")
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            # Two pairs of arrays alternate, as with train.pipeline = 1. Then one pair is released.
+            pairs = [[worker.new_block(4 * worker.elements) for _ in range(2)] for _ in range(3)]
+            for i, pair in enumerate((0, 1, 0, 1, 2)):
+                values = {"layer/w": [0] * 4, "layer/b": [10 + i], "seen": [i]}
+                worker.fill(pairs[pair][0], values)
+                worker.start(*pairs[pair], [1], drop=pairs[0] if pair == 2 else ())
+                worker.receive()
+                self.assertEqual(worker.values(pairs[pair][1])["seen"], [i + 1])
+            worker.end()
+            code, output = worker.finish()
+            self.assertEqual(code, 0, output)
+            lines = [line.split() for line in output.splitlines()]
+            self.assertEqual([line[:2] for line in lines], [["batch", str(10.0 + i)] for i in range(5)])
+            # Each batch brings a block. The first two steps and the last one bring two arrays, and the last one also
+            # drops two.
+            blocks = [int(line[2]) for line in lines]
+            self.assertEqual([blocks[i] - blocks[0] for i in range(5)], [0, 3, 4, 5, 6])
+
+    def test_without_metrics_the_loop_is_rehearsed_first(self):
+        script = linear(
+            init="",
+            before="""
+import random
+random.seed(1); np.random.seed(1)
+job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
+""",
+            show="batch.x.tolist(), random.random(), np.random.rand()",
+            metrics=", a=1, b=2",
+        )
+        answers, _, output = self.run_steps(script, [7])
+        self.assertEqual(answers[0]["metrics"], [1, 1, 2, 1, 0, 0])  # a, b, c; a step doesn't give c
+        self.assertEqual(len(output), 2)
+        self.assertTrue(output[0].startswith("batch [0, 1, 2, 3] "), output)
+        self.assertEqual(output[0].split("] ")[1], output[1].split("] ")[1], "the random numbers differ")
+
+    def test_columns_of_the_jobs_own_data(self):
+        columns = [
+            {"name": "pixels", "dtype": "uint8", "shape": [2, 2], "ragged": False},
+            {"name": "words", "dtype": "int32", "shape": [5], "ragged": True},
+            {"name": "text", "dtype": "bytes", "shape": [100], "ragged": True},
+        ]
+        show = "batch['pixels'].tolist(), [w.tolist() for w in batch.words], batch.text, batch.y is batch.words"
+        for init, lines in (("metrics=[]", 1), ("", 2)):  # the second script rehearses, with zeros
+            with FakeWorker(PYTHON, linear(init=init, data="", show=show), columns, batch_size=2) as worker:
+                worker.open()
+                self.assertEqual(worker.model["records"], 0)
+                parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+                data = [
+                    (bytes(range(8)),),
+                    (array.array("i", [5, 6, 7]).tobytes(), array.array("Q", [2, 3]).tobytes()),
+                    (b"helloyou", array.array("Q", [5, 8]).tobytes()),
+                ]
+                worker.start(parameters, gradients, columns=data, examples=2)
+                self.assertEqual(worker.receive()["loss_sum"], 2 * 28)
+                worker.end()
+                code, output = worker.finish()
+                self.assertEqual(code, 0, output)
+                expected = "batch [[[0, 1], [2, 3]], [[4, 5], [6, 7]]] [[5, 6], [7]] [b'hello', b'you'] True"
+                self.assertEqual(output.splitlines()[-1], expected)
+                self.assertEqual(len(output.splitlines()), lines)
+
+    def test_samples_of_every_kind(self):
+        for data, show, expected in (
+            ("[(i, -i) for i in range(9)]", "[part.tolist() for part in batch]", "[[1, 2], [-1, -2]]"),
+            ("[{'x': 0.5, 'n': i} for i in range(9)]", "batch.keys(), batch['n'].tolist()", "['x', 'n'] [1, 2]"),
+            ("[(np.full(2, i), 'a') for i in range(9)]", "batch.x.tolist(), batch.y", "[[1, 1], [2, 2]] ['a', 'a']"),
+            ("range(9), lambda some: type('B', (), {'x': some})", "batch.x", "[1, 2]"),
+        ):
+            _, _, output = self.run_steps(linear(data=data, show=show), [1, 2])
+            self.assertEqual(output, ["batch " + expected])
+
+    def test_evaluation_and_prediction(self):
+        script = linear(
+            init="metrics=['m']",
+            before="""
+job.on_predict(lambda batch: batch.x[:, None] * np.float64([1, 2]))
+@job.on_evaluate(dataset=[100, 200])
+def evaluate(batch):
+    return {"loss": batch.x.mean(), "m": job.variables["layer"]["b"][0]}
+""",
+        )
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            found = [worker.model[key] for key in ("evaluation_records", "evaluates", "predicts")]
+            self.assertEqual(found, [2, True, True])
+            parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+            worker.fill(parameters, {"layer/w": [0] * 4, "layer/b": [5], "seen": [0]})
+            worker.start(parameters, gradients, [0, 1], program="evaluate")
+            answer = worker.receive()
+            self.assertEqual((answer["loss_sum"], answer["metrics"]), (300, [10, 2]))
+            worker.start(parameters, gradients, [1], program="predict")
+            self.assertEqual(worker.receive()["payload"], [200, 400])
+            worker.start(parameters, gradients, [3])
+            self.assertEqual(worker.receive()["loss_sum"], 3)
+
+    def test_a_loss_that_isnt_finite_is_sent(self):
+        for value, text in (("nan", "nan"), ("inf", "inf"), ("-inf", "-inf")):
+            script = linear(metrics="").replace("loss=np.sum(batch.x)", f"loss=float('{value}')")
+            self.assertEqual(self.run_steps(script, [1])[0][0]["loss_sum"], text)
+
+    def test_checkpoints_are_asked_for(self):
+        with FakeWorker(PYTHON, linear(init="", before="", show="job.checkpoint()")) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+            worker.start(parameters, gradients, [1])
+            self.assertEqual(worker.receive(), {"type": "checkpoint"})  # the rehearsal asked for none
+            self.assertEqual(worker.receive()["type"], "finished")
+
+    def test_wrong_uses_are_told_to_the_worker(self):
+        step = "job.push_pull({'layer': {'w': np.zeros((2, 2)), 'b': np.zeros(1)}}, loss=0)"
+        for expected, script in {
+            "has no model yet": "import disttrain\njob = disttrain.init()\njob.batches([1])",
+            "got no data set": linear(data=""),
+            "is empty": linear(data="[]"),
+            "was called twice; a job has one model": linear(before="job.wrap({'w': np.zeros(1)})"),
+            "was called twice; a job has one loop": linear(show="job.batches([1])"),
+            "without a batch, or twice for one": linear(show=step + " and " + step),
+            "aren't among those of the job, ['a']": linear(init="metrics=['a']", metrics=", b=1"),
+            "isn't one number": linear(metrics=", b=[1, 2]"),
+            "is a tree of arrays: call job.push_pull": linear(show="job.step(loss=1)"),
+            "didn't call job.step()": "import disttrain, numpy as np\njob = disttrain.init()\n"
+            "job.wrap({'w': np.ones(4)})\nfor batch in job.batches([1]): pass",
+            "expected floats": linear(before="").replace("np.ones((2, 2))", "np.ones((2, 2), int)"),
+            'without a "loss"': linear(init="", before="job.on_evaluate(lambda batch: {'accuracy': 1})"),
+            "can't be stacked": linear(init="", data="[np.zeros(1), np.zeros(2)]"),
+            'the new value of "seen" has the shape [2]; expected [1]': linear(show="").replace(
+                'job.state["seen"] + 1', "np.zeros(2)"
+            ),
+        }.items():
+            with self.subTest(expected):
+                self.assertIn(expected, self.fail(script))
+        column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False}
+        self.assertIn("has a section [data]", self.fail(linear(), [column]))
+
+    def test_other_errors_are_only_printed(self):
+        with FakeWorker(PYTHON, linear(init="", show="1 / 0")) as worker:
+            self.assertIsNone(worker.receive())
+            code, output = worker.finish()
+            self.assertEqual(code, 1)
+            self.assertIn("ZeroDivisionError", output.splitlines()[-1])
+
+    def test_a_program_that_the_script_starts_doesnt_get_the_socket(self):
+        script = linear(
+            before="import os, subprocess\nprint(os.environ.keys())\n"
+            "subprocess.run(['ls', '-l', '/proc/self/fd'], close_fds=False)"
+        )
+        _, _, output = self.run_steps(script, [1])
+        self.assertNotIn("socket:", "\n".join(output))
+        self.assertNotIn("DISTTRAIN_TRAINER", "\n".join(output))
+
+
+class AloneTest(unittest.TestCase):
+    def run_script(self, script):
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment.pop("DISTTRAIN_TRAINER", None)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "train.py"
+            path.write_text(script)
+            return subprocess.run([PYTHON, str(path)], env=environment, capture_output=True, text=True, timeout=60)
+
+    def test_the_same_script_trains_alone(self):
+        script = linear(
+            init="alone=disttrain.Alone(learning_rate=0.5, batch_size=4, epochs=2)",
+            before="job.on_evaluate(lambda batch: {'loss': 7.0}, dataset=range(3))",
+            show="sorted(batch.x.tolist()), job.rank, job.size",
+            after="print(job.variables['layer']['b'], job.state['seen'], job.variables['layer']['w'][0, 0])",
+        )
+        done = self.run_script(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 7)
+        # Two epochs of 10 records in batches of 4: 6 steps, and each record is visited twice.
+        self.assertEqual(lines[-1], f"[-3.] [6.] {1 - 0.5 * 2 * 45}")
+        self.assertIn("so it trains alone: SGD(0.5), batches of 4 records", done.stderr)
+        self.assertIn("evaluation after epoch 1: loss 7", done.stderr)
+
+    def test_alone_a_data_set_is_required(self):
+        done = self.run_script(linear(data=""))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("alone has no [data] of a job.toml", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,199 @@
+"""Torch modules as trainers. It needs a Python with PyTorch, or the variable TORCH_PYTHON with the path of one."""
+
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from fake_worker import FakeWorker, find_python  # noqa: E402
+
+PYTHON = os.environ.get("TORCH_PYTHON") or find_python("torch")
+if PYTHON is None:
+    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+
+SCRIPT = """
+import disttrain, torch
+torch.manual_seed(3)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(1, 2, bias=False)
+        self.norm = torch.nn.BatchNorm1d(2, momentum=0.5)
+        self.wide = torch.nn.Linear(2, 2, bias=False).double()
+        self.tied = torch.nn.Linear(2, 2, bias=False).double()
+        self.tied.weight = self.wide.weight
+        self.frozen = torch.nn.Parameter(torch.ones(1), requires_grad=False)
+        self.unused = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+        self.register_buffer("constant", torch.ones(2), persistent=False)
+    def forward(self, x):
+        return self.tied(self.wide(self.norm(self.first(x)).double()))
+model = Net()
+data = [torch.tensor([float(i)]) for i in range(10)]
+job = disttrain.init({init})
+opt = job.wrap(model)
+@job.on_evaluate
+def evaluate(batch):
+    assert not model.training and not torch.is_grad_enabled()
+    return {{"loss": model(batch.x).sum(), "accuracy": 1.0}}
+job.on_predict(lambda batch: model(batch.x))
+for batch in job.batches(data):
+    opt.zero_grad()
+    loss = model(batch.x).square().sum() / 100
+    loss.backward()
+    print(repr([p.flatten().tolist() for p in model.parameters()]))
+    print(repr([p.grad.flatten().tolist() if p.grad is not None else None for p in model.parameters()]))
+    print(repr([b.flatten().tolist() for b in model.buffers()]), torch.rand(1).item())
+    {step}(loss=loss, accuracy=torch.tensor(0.5))
+"""
+DEEP = """
+import disttrain, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(600, 600, bias=False) for _ in range(3)])
+        self.bias = torch.nn.Parameter(torch.zeros(600))
+        self.register_buffer("steps", torch.zeros(1))
+    def forward(self, x):
+        self.steps += 10
+        for layer in self.layers:
+            x = layer(x)
+        return x + self.bias
+model = Net()
+job = disttrain.init({init})
+job.wrap(model, overlap=True)
+for batch in job.batches([torch.ones(600)] * 10):
+    loss = model(batch.x).sum() / len(batch.x)
+    loss.backward()
+    {step}(loss=loss)
+"""
+NAMES = ["first.weight", "norm.weight", "norm.bias", "wide.weight", "unused"]
+STATE = ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+VALUES = {
+    "first.weight": [1, -1],
+    "norm.weight": [1, 2],
+    "norm.bias": [0.5, 0.25],
+    "wide.weight": [1, 2, 3, 4],
+    "unused": [9, 9],
+    "norm.running_mean": [1, 1],
+    "norm.running_var": [2, 2],
+    "norm.num_batches_tracked": [40],
+}
+
+
+class TorchModelTest(unittest.TestCase):
+    def start(self, init="metrics=['accuracy']", step="job.step", script=SCRIPT):
+        worker = FakeWorker(PYTHON, script.format(init=init, step=step))
+        self.addCleanup(worker.__exit__)
+        worker.open()
+        worker.pair = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+        return worker
+
+    def test_variables_are_the_trainable_parameters_and_the_buffers_of_the_state_dict(self):
+        worker = self.start()
+        kinds = {name: kind for name, _, kind in worker.model["variables"]}
+        self.assertEqual(list(kinds), [*STATE, "unused", *NAMES[:-1]])  # as named_parameters() gives them
+        self.assertEqual([name for name, kind in kinds.items() if kind == "state"], STATE)
+        initial = worker.initial()
+        self.assertEqual(initial["norm.running_var"], [1, 1])
+        self.assertEqual(initial["unused"], [1, 1])
+
+    def test_a_step_uses_the_clusters_values_and_returns_gradients_and_new_state(self):
+        for step in ("job.step", "opt.step"):
+            worker = self.start(step=step)
+            worker.fill(worker.pair[0], VALUES)
+            worker.fill(worker.pair[1], VALUES)  # gradients of an earlier step
+            worker.start(*worker.pair, [1, 3])
+            answer = worker.receive()
+            # first: (1, -1) and (3, -3). norm: about -1, 1 and 1, -1; so 1 * n + 0.5 and 2 * n + 0.25.
+            self.assertEqual(answer["metrics"], [1, 2])
+            gradients = worker.values(worker.pair[1])
+            worker.end()
+            code, output = worker.finish()
+            self.assertEqual(code, 0, output)
+            parameters, printed, buffers = output.splitlines()
+            parameters, printed = eval(parameters), eval(printed)
+            frozen = parameters.pop(0)  # parameters() begins with those of the module itself
+            unused = parameters.pop(0)
+            self.assertEqual((frozen, unused), ([1], [9, 9]))
+            self.assertEqual(parameters, [VALUES[name] for name in NAMES[:-1]])
+            self.assertEqual(printed[:2], [None, None])
+            for name, gradient in zip(NAMES[:-1], printed[2:]):
+                for got, expected in zip(gradients[name], gradient):
+                    self.assertAlmostEqual(got, expected, places=5)
+            self.assertNotEqual(gradients["wide.weight"], [0, 0, 0, 0])
+            self.assertEqual(gradients["unused"], [0, 0])
+            self.assertEqual(gradients["norm.running_mean"], [1.5, -0.5])  # halfway to the means 2 and -2
+            self.assertEqual(gradients["norm.num_batches_tracked"], [41])
+
+    def test_two_pairs_of_arrays_alternate(self):
+        worker = self.start()
+        other = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+        for i, pair in enumerate([worker.pair, other, worker.pair]):
+            worker.fill(pair[0], {**VALUES, "norm.num_batches_tracked": [10 * i]})
+            worker.start(*pair, [1, 3])
+            worker.receive()
+            self.assertEqual(worker.values(pair[1])["norm.num_batches_tracked"], [10 * i + 1])
+
+    def test_evaluation_uses_running_statistics_and_changes_nothing(self):
+        worker = self.start()
+        worker.fill(worker.pair[0], VALUES)
+        worker.start(*worker.pair, [1, 3], program="evaluate")
+        self.assertEqual(worker.receive()["metrics"], [2, 2])
+        self.assertEqual(worker.values(worker.pair[0]), {name: list(map(float, v)) for name, v in VALUES.items()})
+        worker.start(*worker.pair, [1], program="predict")
+        outputs = worker.receive()["payload"]
+        # norm: ((1 - 1) / sqrt(2), (-1 - 1) / sqrt(2)) * (1, 2) + (0.5, 0.25), then wide twice
+        norm = [0.5, -4 / 2**0.5 + 0.25]
+        for _ in range(2):
+            norm = [norm[0] + 2 * norm[1], 3 * norm[0] + 4 * norm[1]]
+        for got, expected in zip(outputs, norm):
+            self.assertAlmostEqual(got, expected, places=3)
+
+    def test_gradients_of_the_last_layers_are_announced_early(self):
+        worker = self.start(script=DEEP)
+        size = 600 * 600
+        for step in (1, 2):
+            worker.start(*worker.pair, [1, 3])
+            # The flat array has the layers from the last to the first, then the bias. Each layer has more elements than
+            # a bucket.
+            answers = [worker.receive() for _ in range(4)]
+            self.assertEqual([answer.get("end") for answer in answers], [size, 2 * size, 3 * size + 600, None])
+            gradients = worker.values(worker.pair[1])
+            for name in ("layers.0.weight", "layers.1.weight", "layers.2.weight"):
+                self.assertEqual(set(gradients[name]), {0})  # the parameters are 0
+            self.assertEqual(gradients["bias"], [1] * 600)
+            self.assertEqual(gradients["steps"], [step * 10])
+            worker.fill(worker.pair[0], {**worker.values(worker.pair[0]), "steps": [10]})
+
+    def test_what_overlap_cant_do_is_an_error(self):
+        for line, expected in (
+            ("loss.backward(retain_graph=True); loss.backward()", "got a second gradient in one step"),
+            ("loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)", "was changed after"),
+        ):
+            worker = self.start(script=DEEP.replace("loss.backward()", line))
+            worker.start(*worker.pair, [1, 3])
+            message = worker.receive()
+            while message["type"] == "ready":
+                message = worker.receive()
+            self.assertEqual(message["type"], "failed")
+            self.assertIn(expected, message["message"])
+
+    def test_the_rehearsal_changes_nothing(self):
+        rehearsed, plain = self.start(init=""), self.start()
+        for worker in (rehearsed, plain):
+            self.assertEqual(worker.model, plain.model)
+            worker.first = worker.initial()
+            worker.fill(worker.pair[0], VALUES)
+            worker.start(*worker.pair, [1, 3])
+            worker.receive()
+            worker.end()
+            worker.lines = worker.finish()[1].splitlines()
+        self.assertEqual(rehearsed.first, plain.first)
+        self.assertEqual(len(rehearsed.lines), 6)
+        self.assertEqual(rehearsed.lines[3:], plain.lines)  # also the random number
+
+
+if __name__ == "__main__":
+    unittest.main()

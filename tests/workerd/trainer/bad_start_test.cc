@@ -1,0 +1,150 @@
+// Trainers that go wrong before their first step.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include "tests/workerd/trainer/bad_trainer.h"
+#include "workerd/trainer/output_lines.h"
+#include "workerd/trainer/trainer_process.h"
+
+namespace disttrain::workerd::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(BadTrainerTest, AProgramThatDoesntExist) {
+  options.command.argv = {"no-such-python", "train.py"};
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, HasSubstr("can't start the trainer \"no-such-python\": No such file or directory; "
+                                       "model.trainer must begin with a program"));
+}
+
+TEST_F(BadTrainerTest, AFolderThatDoesntExist) {
+  options.command.folder = (folder / "none").string();
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, HasSubstr("none\" can't be used: No such file or directory"));
+}
+
+TEST_F(BadTrainerTest, AScriptThatRaisesWhileItStarts) {
+  write("import disttrain\njob = disttrain.init()\nraise ValueError('no data here')\n");
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer ended with exit code 1 (before job.batches() began)"),
+                                   HasSubstr("Traceback"), EndsWith("ValueError: no data here")));
+}
+
+TEST_F(BadTrainerTest, AScriptThatNeverCallsInit) {
+  write("print('hello')\n");
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("ended with exit code 0 before the job was over"), EndsWith("hello")));
+}
+
+TEST_F(BadTrainerTest, AScriptThatIsKilledWhileItStarts) {
+  write_raw("os.kill(os.getpid(), signal.SIGKILL)\n");
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("was killed by signal 9 (Killed)"), Not(HasSubstr("memory")),
+                                   EndsWith("it has printed nothing")));
+}
+
+TEST_F(BadTrainerTest, AScriptThatNeverDescribesItsModel) {
+  options.start_timeout = 300ms;
+  write_raw("print('waiting', flush=True)\nsignal.pause()\n");
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("hasn't answered for 300 ms"), HasSubstr("while it started")));
+}
+
+TEST_F(BadTrainerTest, AnotherProtocol) {
+  write_raw("send(type='hello', protocol=2, sdk='9.1')\nsignal.pause()\n");
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, HasSubstr("of protocol 2 (package disttrain 9.1), but this worker speaks protocol 1: "
+                                       "install the package disttrain of this workerd's version"));
+}
+
+TEST_F(BadTrainerTest, GarbageOnTheSocket) {
+  for (const char* const bytes :
+       {"'GET / HTTP/1.0\\r\\n\\r\\n'.encode()", "struct.pack('<II', 4, 0) + b'oops'",
+        "struct.pack('<II', 2, 0) + b'[]'", "b'\\xff' * 100", "struct.pack('<II', 2, 0xffffffff) + b'{}'"}) {
+    write_raw("connection.sendall(" + std::string(bytes) + ")\nsignal.pause()\n");
+    const Error error = start_error();
+    EXPECT_EQ(error.code, ErrorCode::kConfig) << bytes;
+    EXPECT_THAT(error.message, HasSubstr("sent bytes on its socket that aren't a message of the package disttrain"));
+  }
+}
+
+TEST_F(BadTrainerTest, ModelsThatCantBe) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"variables=[]", "without a trainable variable"},
+      {"variables=[['w', [2, 0], 'trainable']]", "the variable \"w\", which has no elements"},
+      {"variables=[['w', [2**32, 2**32], 'trainable']]", "the variable \"w\", which has no elements or more than"},
+      {"variables=[['w', [-1], 'trainable']]", "with a dimension = -1, expected a whole number"},
+      {"variables=[['w', [1], 'frozen']]", "of kind \"frozen\", expected \"trainable\" or \"state\""},
+      {"variables=[['w', [1], 'trainable'], ['w', [1], 'trainable']]", "with two variables named \"w\""},
+      {"variables=[['', [1], 'trainable']]", "is empty or can't be printed"},
+      {"variables={}", "with variables that isn't a list"},
+      {"metrics=['a', 'a']", "with a metric named \"a\"; expected different names"},
+      {"metrics=['a b']", "with a metric named \"a b\""},
+      {"records='many'", "with records = \"many\", expected a whole number"},
+      {"records=0", "has no data set of its own, and the job has none"},
+      {"evaluates=1", "with evaluates that is neither true nor false"},
+      {"type='undescribe'", "of the unknown type \"undescribe\""},
+      {"type='finished'", "without the key \"number\""},
+  };
+  for (const auto& [change, expected] : cases) {
+    write_raw("describe(**dict(" + change + "))\nsignal.pause()\n");
+    const Error error = start_error();
+    EXPECT_EQ(error.code, ErrorCode::kConfig) << change;
+    EXPECT_THAT(error.message, HasSubstr(expected)) << change;
+  }
+}
+
+TEST_F(BadTrainerTest, CancellingEndsTheWait) {
+  write_raw("signal.pause()\n");
+  cancelled = true;
+  EXPECT_EQ(start_error().code, ErrorCode::kTemporary);
+}
+
+TEST_F(BadTrainerTest, WhatItPrintsIsCutAndMadeSafe) {
+  write_raw(R"(
+sys.stdout.write("x" * 100_000 + "\n")
+sys.stdout.buffer.write(b"\x1b[31mred\xff\n")
+sys.stdout.write("\n  \r\n50%\r100%\n")
+for i in range(1000): print("line", i)
+sys.stdout.write("no newline")
+sys.stdout.flush()
+)");
+  const Error error = start_error();
+  EXPECT_LT(error.message.size(), 4096U);
+  EXPECT_THAT(error.message, AllOf(Not(HasSubstr("line 960")), HasSubstr("line 999\n"), EndsWith("no newline")));
+  ASSERT_GT(lines.size(), 1000U);
+  EXPECT_EQ(lines[0], std::string(kMaxOutputLineBytes, 'x') + " (the rest is left out)");
+  EXPECT_EQ(lines[1], "\\x1b[31mred\\xff");
+  EXPECT_EQ(lines[2], "50%");
+  EXPECT_EQ(lines[3], "100%");
+  EXPECT_EQ(lines[4], "line 0");
+}
+
+TEST(OomKills, AreReadFromVmstat) {
+  EXPECT_EQ(oom_kills_in("nr_free_pages 5\noom_kill 12\nother 3\n"), 12U);
+  EXPECT_EQ(oom_kills_in("nr_free_pages 5\n"), 0U);
+  EXPECT_EQ(oom_kills_in(""), 0U);
+}
+
+TEST(TrainerEnd, NamesAKillForMemory) {
+  EXPECT_EQ((TrainerEnd{0, SIGKILL, true}).sentence(),
+            "was killed by signal 9 (Killed), because this host was out of memory: the kernel killed it");
+}
+
+}  // namespace
+}  // namespace disttrain::workerd::test

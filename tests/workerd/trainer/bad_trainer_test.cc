@@ -1,0 +1,262 @@
+// Trainers that end, hang, fork, or send garbage: each of them gives one clear error and harms nobody else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include "tests/workerd/trainer/bad_trainer.h"
+#include "workerd/trainer/trainer_engine.h"
+
+namespace disttrain::workerd::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::Each;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr char kNumpyLoop[] = R"(
+import disttrain, numpy as np
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros((2, 3))})
+for x in job.batches(range(100)):
+)";
+
+TEST_F(BadTrainerTest, AScriptThatRaisesInAStep) {
+  write(std::string(kNumpyLoop) + "    raise ValueError(f'bad label in step {job.step_number}')\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer ended with exit code 1 (in step 1000); its last lines:\n"),
+                                   HasSubstr("train.py\", line 6"), EndsWith("ValueError: bad label in step 1000")));
+}
+
+TEST_F(BadTrainerTest, GradientsOfAnotherShape) {
+  write(std::string(kNumpyLoop) + "    job.push_pull({'w': np.zeros((3, 2))}, loss=0)\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, HasSubstr("the trainer can't go on: the gradient of \"w\" has the shape [3, 2]; expected "
+                                       "[2, 3], as the variable has (in step 1000)"));
+}
+
+TEST_F(BadTrainerTest, GradientsOfOtherVariables) {
+  write(std::string(kNumpyLoop) + "    job.push_pull({'v': np.zeros((2, 3))}, loss=0)\n");
+  EXPECT_THAT(step_error().message, HasSubstr("it lacks ['w']; ['v'] are new"));
+}
+
+TEST_F(BadTrainerTest, ALoopWithoutAStep) {
+  write(std::string(kNumpyLoop) + "    pass\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, HasSubstr("went on to the next batch without job.step()"));
+}
+
+TEST_F(BadTrainerTest, ALoopThatEndsEarly) {
+  write(std::string(kNumpyLoop) + "    break\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("ended with exit code 0 before the job was over; its loop must run until"));
+}
+
+TEST_F(BadTrainerTest, AKilledTrainer) {
+  write_raw("describe()\nreceive()\nreceive()\nos.kill(os.getpid(), signal.SIGSEGV)\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("was killed by signal 11 (Segmentation fault) (in step 1000)"));
+}
+
+TEST_F(BadTrainerTest, AClosedSocket) {
+  write_raw("describe()\nreceive()\nreceive()\nconnection.close()\nsignal.pause()\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("the trainer closed its socket (in step 1000)"));
+}
+
+TEST_F(BadTrainerTest, AnAnswerThatNeverComes) {
+  options.answer_timeout = 500ms;
+  write(std::string(kNumpyLoop) + "    import threading\n    threading.Event().wait()\n");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer hasn't answered for 500 ms (in step 1000)"),
+                                   HasSubstr("most recent call first"), HasSubstr("train.py\", line 7 in <module>")));
+}
+
+// The child has the socket and the pipes, too. It must not keep the engine waiting, and must not live on.
+TEST_F(BadTrainerTest, AForkedChildThatOutlivesTheTrainer) {
+  write_raw(R"(
+describe()
+receive(); receive()
+child = os.fork()
+if child == 0:
+    while True: signal.pause()
+print("the child is", child, flush=True)
+sys.exit(3)
+)");
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("ended with exit code 3 (in step 1000)"));
+  ASSERT_THAT(lines, SizeIs(1));
+  const pid_t child = std::stoi(lines[0].substr(lines[0].rfind(' ')));
+  // The kernel may need a moment to end it. A zombie that its new parent hasn't reaped yet has ended, too.
+  for (;;) {
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    std::string number, name, state;
+    if (!(stat >> number >> name >> state) || state == "Z" || state == "X") break;
+  }
+}
+
+TEST_F(BadTrainerTest, AForkedChildThatUsesTheJob) {
+  write(std::string(kNumpyLoop) + R"(
+    import os, sys
+    if os.fork() == 0:
+        try:
+            job.push_pull({"w": np.zeros((2, 3))}, loss=0)
+        except disttrain.DisttrainError as error:
+            print(error, flush=True)
+            os._exit(0)
+    os.wait()
+    job.push_pull({"w": np.ones((2, 3))}, loss=1)
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const auto result = run(Program::kStep, {1});
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_EQ(result->loss_sum, 1);
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("a child process of the trainer used the job")));
+}
+
+TEST_F(BadTrainerTest, AnswersThatDontFit) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"send(type='finished', number=1, loss_sum=1, metrics=[1])", "returned metrics of 1 numbers, expected 2"},
+      {"send(type='finished', number=1, loss_sum='big', metrics=[1, 2])", "with loss_sum that isn't a number"},
+      {"send(type='ready', number=1, end=7)", "announced the gradients of elements 0 to 7 of 6"},
+      {"send(type='ready', number=1, end=0)", "expected ascending ranges"},
+      {"send(type='values')", "sent a message that nobody had asked for"},
+      {"[send(type='checkpoint') for i in range(100)]", "asked for more than 16 checkpoints in one step"},
+      {"[send(type='finished', number=1, loss_sum=1, metrics=[1, 2]) for i in range(2)]", ""},
+  };
+  for (const auto& [answer, expected] : cases) {
+    write_raw("describe()\nreceive()\nreceive()\n" + answer + "\nsignal.pause()\n");
+    ASSERT_TRUE(make().has_value());
+    ASSERT_TRUE(open().has_value());
+    auto result = run(Program::kStep, {1, 2});
+    if (expected.empty()) {
+      // The second answer shows at the next step.
+      ASSERT_TRUE(result.has_value());
+      result = run(Program::kStep, {1, 2});
+      EXPECT_THAT(result.error().message, HasSubstr("sent a message that nobody had asked for"));
+    } else {
+      EXPECT_EQ(result.error().code, ErrorCode::kConfig);
+      EXPECT_THAT(result.error().message, HasSubstr(expected));
+    }
+  }
+}
+
+TEST_F(BadTrainerTest, OutputsThatDontFit) {
+  write_raw(
+      "describe()\nreceive()\nreceive()\nsend(type='finished', number=1, loss_sum=0, metrics=[])\nsignal.pause()\n");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  EXPECT_THAT(run(Program::kPredict, {1}).error().message, HasSubstr("returned 0 outputs for 1 records"));
+}
+
+TEST_F(BadTrainerTest, ALossThatIsntFiniteIsNoError) {
+  write(std::string(kNumpyLoop) + "    job.push_pull({'w': np.zeros((2, 3))}, loss=float('nan'))\n");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const auto result = run(Program::kStep, {1});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(std::isnan(result->loss_sum));
+}
+
+// ---- after a failure ----
+
+TEST_F(BadTrainerTest, AfterAFailureAnotherTrainerGoesOn) {
+  write(std::string(kNumpyLoop) + R"(
+    import os
+    if not os.path.exists("failed"):
+        open("failed", "w").close()
+        os._exit(5)
+    job.push_pull({"w": np.full((2, 3), job.step_number)}, loss=0)
+)");
+  EXPECT_THAT(step_error().message, HasSubstr("ended with exit code 5"));
+  const auto result = run(Program::kStep, {1}, 1001);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_THAT(gradients->floats(), Each(1001));
+}
+
+TEST_F(BadTrainerTest, AnotherModelAfterAFailure) {
+  write(R"(
+import disttrain, numpy as np, os
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros(3 if os.path.exists("failed") else 2)})
+for x in job.batches(range(100)):
+    open("failed", "w").close()
+    os._exit(5)
+)");
+  EXPECT_THAT(step_error().message, HasSubstr("ended with exit code 5"));
+  const auto result = run(Program::kStep, {1}, 1001);
+  EXPECT_EQ(result.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(result.error().message, HasSubstr("describes another model than the trainer before it"));
+}
+
+TEST_F(BadTrainerTest, ADeathBetweenTwoStepsIsReportedOnce) {
+  write_raw(R"(
+describe()
+receive()
+send(type="finished", number=receive()["number"], loss_sum=0, metrics=[0, 0])
+if not os.path.exists("failed"):
+    open("failed", "w").close()
+    sys.exit(6)
+signal.pause()
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  EXPECT_THAT(run(Program::kStep, {1}).error().message, HasSubstr("ended with exit code 6"));
+  EXPECT_TRUE(run(Program::kStep, {1}).has_value());
+}
+
+TEST_F(BadTrainerTest, AnAbortedTrainerThatHangsIsKilled) {
+  write_raw("describe()\nreceive()\nreceive()\nsignal.pause()\n");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const std::int64_t record = 1;
+  const ColumnValues column{std::as_bytes(std::span(&record, 1)), {}};
+  engine->start({Program::kStep, Batch{1, std::span(&column, 1)}, StepSeed{}}, *this);
+  cancelled = true;  // the job is being closed
+  engine->abort();
+  EXPECT_FALSE(output.has_value());
+}
+
+TEST_F(BadTrainerTest, ATrainerThatIgnoresTheEndIsKilled) {
+  write_raw(R"(
+signal.signal(signal.SIGTERM, lambda *args: open("terminated", "w").close())
+describe()
+while True: signal.pause()
+)");
+  ASSERT_TRUE(make().has_value());
+  engine.reset();
+  EXPECT_TRUE(std::filesystem::exists(folder / "terminated"));
+}
+
+// ---- what it prints ----
+
+TEST_F(BadTrainerTest, AFloodOfOutputDoesntStopTheSteps) {
+  write(std::string(kNumpyLoop) + R"(
+    for i in range(20000): print("x" * 100)
+    job.push_pull({"w": np.zeros((2, 3))}, loss=job.step_number)
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  EXPECT_EQ(run(Program::kStep, {1}, 4)->loss_sum, 4);
+  EXPECT_EQ(lines.size(), 20000U);
+}
+
+}  // namespace
+}  // namespace disttrain::workerd::test

@@ -1,0 +1,175 @@
+// Trainers that behave, with the Python package disttrain.
+#include "workerd/trainer/trainer_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/workerd/trainer/trainer_fixture.h"
+
+namespace disttrain::workerd::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A linear model: the outputs are record * w + b, with w and b of two elements. The loss of a record is the sum of its
+// outputs. So the gradient of w is the mean of the records, and that of b is 1. The state counts the records.
+constexpr char kLinear[] = R"(
+import disttrain, numpy as np
+job = disttrain.init(metrics=["accuracy"])
+job.wrap({"w": np.array([[1.0, 2.0]]), "b": np.float64([3.0, 4.0])}, state={"seen": np.float32([10.0])})
+@job.on_evaluate
+def evaluate(x):
+    return {"loss": (x * job.variables["w"] + job.variables["b"]).sum(axis=1).mean(), "accuracy": 0.5}
+@job.on_predict
+def predict(x):
+    return x * job.variables["w"] + job.variables["b"]
+for x in job.batches(range(100), collate=lambda records: np.float32(records)[:, None]):
+    print("step", job.step_number, "rank", job.rank, "of", job.size, x.ravel().tolist())
+    gradients = {"w": np.full((1, 2), x.mean()), "b": np.ones(2)}
+    job.push_pull(gradients, loss=evaluate(x)["loss"], state={"seen": job.state["seen"] + len(x)}, accuracy=0.25)
+    job.checkpoint()
+print("the loop is over")
+)";
+
+class TrainerEngineTest : public testing::Test, public TrainerFixture {
+ protected:
+  void SetUp() override {
+    if (std::string(DISTTRAIN_PYTHON).empty()) GTEST_SKIP() << "no Python with NumPy: run tools/setup";
+  }
+  void set_parameters(std::vector<float> values) { std::ranges::copy(values, parameters->floats().begin()); }
+};
+
+TEST_F(TrainerEngineTest, DescribesTheScriptsModel) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  const ModelSpec& spec = engine->describe();
+  ASSERT_EQ(spec.variables.size(), 3U);
+  EXPECT_EQ(spec.variables[0].name, "w");
+  EXPECT_THAT(spec.variables[0].shape, ElementsAre(1, 2));
+  EXPECT_EQ(spec.variables[1].name, "b");
+  EXPECT_EQ(spec.variables[2].kind, VariableKind::kState);
+  ASSERT_EQ(spec.columns.size(), 1U);
+  EXPECT_EQ(spec.columns[0].name, "record");
+  ASSERT_EQ(spec.metrics.size(), 1U);
+  EXPECT_EQ(spec.metrics[0].name, "accuracy");
+  EXPECT_TRUE(spec.programs.evaluates && spec.programs.predicts && spec.brings_values);
+  EXPECT_EQ(engine->model().records, 100U);
+}
+
+TEST_F(TrainerEngineTest, StepsWriteGradientsAndNewStateInPlace) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  // The flat arrays begin with the last variable: seen, b, w.
+  EXPECT_THAT(engine->initial_values().value(), ElementsAre(10, 3, 4, 1, 2));
+  set_parameters({20, 1, 1, 2, 3});
+  auto result = run(Program::kStep, {4, 6}, 17);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_THAT(gradients->floats(), ElementsAre(22, 1, 1, 5, 5));
+  EXPECT_EQ(result->loss_sum, (4 * 5 + 2) + (6 * 5 + 2));
+  EXPECT_EQ(result->examples, 2U);
+  EXPECT_THAT(result->metrics, ElementsAre(0.5, 2));
+  EXPECT_THAT(ranges, ElementsAre(std::pair(0UL, 5UL)));
+  set_parameters({20, 0, 0, 1, 1});
+  result = run(Program::kStep, {1}, 18);
+  EXPECT_EQ(result->loss_sum, 2);
+  EXPECT_THAT(lines, ElementsAre("step 17 rank 2 of 3 [4.0, 6.0]", "step 18 rank 2 of 3 [1.0]"));
+  EXPECT_EQ(checkpoints, 1U);  // that of the second step comes with the next message
+}
+
+TEST_F(TrainerEngineTest, EvaluatesAndPredictsBetweenSteps) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  set_parameters({0, 1, 2, 10, 20});
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  const auto evaluated = run(Program::kEvaluate, {1, 2, 3});
+  ASSERT_TRUE(evaluated.has_value()) << evaluated.error().message;
+  EXPECT_EQ(evaluated->loss_sum, 3 * 3 + 30 * (1 + 2 + 3));
+  EXPECT_THAT(evaluated->metrics, ElementsAre(1.5, 3));
+  const auto predicted = run(Program::kPredict, {1, 2});
+  ASSERT_TRUE(predicted.has_value()) << predicted.error().message;
+  EXPECT_THAT(predicted->outputs, ElementsAre(11, 22, 21, 42));
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+}
+
+TEST_F(TrainerEngineTest, ABatchWithoutRecordsHasNoGradientAndKeepsState) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  set_parameters({5, 1, 2, 10, 20});
+  std::ranges::fill(gradients->floats(), 9.0F);
+  const auto result = run(Program::kStep, {});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(gradients->floats(), ElementsAre(5, 0, 0, 0, 0));
+  EXPECT_EQ(result->loss_sum, 0);
+  EXPECT_TRUE(lines.empty());
+}
+
+TEST_F(TrainerEngineTest, OtherArraysAndLayoutsMayComeBetweenSteps) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  set_parameters({0, 1, 2, 10, 20});
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  // Other arrays, and the variables in their own order.
+  auto old_parameters = std::move(parameters);
+  auto old_gradients = std::move(gradients);
+  ASSERT_TRUE(open().has_value());
+  layout.variable_begins = {0, 2, 4};
+  ASSERT_TRUE(engine->open(layout, parameters->floats(), gradients->floats()).has_value());
+  old_parameters.reset();
+  old_gradients.reset();
+  set_parameters({10, 20, 1, 2, 0});
+  const auto result = run(Program::kStep, {3});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->loss_sum, 31 + 62);
+  EXPECT_THAT(gradients->floats(), ElementsAre(3, 3, 1, 1, 1));
+}
+
+// The range of each `ready` is passed on. The fixture lets the loop run meanwhile, and the next message may be there.
+TEST_F(TrainerEngineTest, RangesMayBeAnnouncedEarly) {
+  write_raw(R"(
+describe(metrics=[])
+receive()
+number = receive()["number"]
+for end in (1, 4): send(type="ready", number=number, end=end)
+send(type="finished", number=number, loss_sum=2.5, metrics=[])
+signal.pause()
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const auto result = run(Program::kStep, {1});
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_EQ(result->loss_sum, 2.5);
+  EXPECT_THAT(ranges, ElementsAre(std::pair(0UL, 1UL), std::pair(1UL, 4UL), std::pair(4UL, 6UL)));
+}
+
+TEST_F(TrainerEngineTest, TheLoopEndsWhenTheJobIsOver) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  engine.reset();
+  EXPECT_THAT(lines, ElementsAre("step 1 rank 2 of 3 [1.0]", "the loop is over"));
+}
+
+TEST_F(TrainerEngineTest, AnAbortedStepLeavesTheTrainerUsable) {
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  set_parameters({0, 1, 2, 10, 20});
+  const std::int64_t record = 1;
+  const ColumnValues column{std::as_bytes(std::span(&record, 1)), {}};
+  engine->start({Program::kStep, Batch{1, std::span(&column, 1)}, StepSeed{}}, *this);
+  engine->abort();
+  loop.poll();
+  EXPECT_FALSE(output.has_value());
+  const auto result = run(Program::kStep, {2}, 5);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_EQ(result->loss_sum, 3 + 60);
+}
+
+}  // namespace
+}  // namespace disttrain::workerd::test

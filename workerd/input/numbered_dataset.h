@@ -1,0 +1,20 @@
+// A data set whose records are only numbers, for a trainer that reads the records themselves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/model.h"
+#include "workerd/input/dataset.h"
+
+namespace disttrain::input {
+
+// Its only column, "record", int64, is the number of the record: 0 .. records - 1.
+std::unique_ptr<Dataset> make_numbered_dataset(std::uint64_t records);
+
+// The columns as which a trainer gets a data set: whole labels as int64, bytes as uint8 if `scale` is 1, everything
+// else as float32.
+std::vector<ColumnSpec> columns_of(const Dataset& dataset, double scale);
+
+}  // namespace disttrain::input

@@ -1,0 +1,80 @@
+// RunningTrainer: one trainer process and the socket to it, from the start of the process to its end. It turns every
+// way in which a trainer can fail into one error, which ends with the last lines that the trainer printed.
+//
+// Used by one thread (see trainer_process.h).
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/result.h"
+#include "common/time.h"
+#include "workerd/trainer/message_socket.h"
+#include "workerd/trainer/trainer_process.h"
+#include "workerd/trainer/trainer_protocol.h"
+
+namespace disttrain::workerd {
+
+class RunningTrainer {
+ public:
+  // Errors: as TrainerProcess::start().
+  static Result<std::unique_ptr<RunningTrainer>> start(const TrainerCommand& command, TrainerProcess::OnLine on_line);
+  // Kills the process if it still runs.
+  ~RunningTrainer();
+
+  pid_t pid() const { return process_->pid(); }
+
+  // The functions below return these errors. After an error the process is dead, and each call returns the same error.
+  // kUnavailable: the trainer ended, or closed its socket; another trainer may do better. kConfig: it sent something
+  // wrong, or it said that it can't go on. `what` in the texts is what the trainer was doing, as in "in step 17".
+
+  Status send(const nlohmann::json& message, std::span<const int> descriptors);
+  // The next message that has arrived, or none. Also passes on what the trainer has printed. Never blocks.
+  Result<std::optional<TrainerMessage>> next();
+  // Waits for the next message. Fails with kUnavailable at since + limit. Fails with kTemporary when is_cancelled(),
+  // which is called several times a second, returns true.
+  Result<TrainerMessage> wait(Instant since, Duration limit, const std::function<bool()>& is_cancelled);
+
+  void set_activity(std::string what) { activity_ = std::move(what); }
+
+  // Calls `on_event` on the loop when next() may have something to do. Until the trainer is destroyed.
+  void watch(asio::io_context& loop, std::function<void()> on_event);
+
+  // Kills a trainer that doesn't answer. First it lets the package disttrain print where the Python threads are. The
+  // error says "hasn't answered for ...".
+  Error give_up_on(Duration waited);
+  // Fails the trainer: it sent something that doesn't fit.
+  Error refuse(const std::string& what);
+  // How the process ended. None if it still runs, or was killed after an error.
+  const std::optional<TrainerEnd>& how_it_ended() const { return how_it_ended_; }
+  // Tells the trainer that the job is over, waits for its end, and kills it after `patience`.
+  void end(Duration patience);
+
+ private:
+  class Watch;
+
+  RunningTrainer(std::unique_ptr<TrainerProcess> process, MessageSocket socket)
+      : process_(std::move(process)), socket_(std::move(socket)) {}
+
+  // Ends the process, if it still runs, and makes the error.
+  Error fail_with(ErrorCode code, const std::string& what);
+  // The error of a process that has ended.
+  Error ended();
+  void stop(Duration patience);
+  void stop_watching();
+
+  const std::unique_ptr<TrainerProcess> process_;
+  MessageSocket socket_;
+  std::string activity_ = "while it started";
+  bool has_sdk_ = false;  // it has sent a message, so it has the package disttrain
+  std::optional<Error> error_;
+  std::optional<TrainerEnd> how_it_ended_;
+  std::shared_ptr<Watch> watch_;  // shared with its handlers in the loop
+};
+
+}  // namespace disttrain::workerd

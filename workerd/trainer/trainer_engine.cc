@@ -1,0 +1,340 @@
+#include "workerd/trainer/trainer_engine.h"
+
+#include <algorithm>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/check.h"
+#include "common/daemon/clock.h"
+
+namespace disttrain::workerd {
+
+namespace {
+
+constexpr std::uint32_t kMaxCheckpoints = 16;  // that a trainer may ask for in one step
+
+std::string activity_of(const EngineInput& input) {
+  switch (input.program) {
+    case Program::kEvaluate:
+      return "while it evaluated";
+    case Program::kPredict:
+      return "while it predicted";
+    case Program::kStep:
+      break;
+  }
+  return "in step " + std::to_string(input.seed.step);
+}
+
+Status check_data(const TrainerModel& model, const TrainerOptions& options) {
+  if (options.columns.empty() && model.records == 0)
+    return fail(ErrorCode::kConfig,
+                "has no data set of its own, and the job has none; pass a data set to job.batches(), or add a section "
+                "[data] to job.toml");
+  if (!options.columns.empty() && model.records > 0)
+    return fail(ErrorCode::kConfig,
+                "has a data set of its own, but the job has one, too; call job.batches() without a data set, or remove "
+                "the section [data] from job.toml");
+  return {};
+}
+
+ModelSpec spec_of(const TrainerModel& model, const TrainerOptions& options) {
+  ModelSpec spec;
+  spec.variables = model.variables;
+  spec.columns = options.columns;
+  if (spec.columns.empty()) spec.columns = {ColumnSpec{kRecordColumn, DType::kInt64, {}, false, 0}};
+  spec.metrics = model.metrics;
+  spec.programs = model.programs;
+  spec.brings_values = true;
+  return spec;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TrainerEngine>> TrainerEngine::make(TrainerOptions options, TrainerWorld world) {
+  DISTTRAIN_CHECK(world.arena.kind() == ArenaKind::kShared);
+  std::unique_ptr<TrainerEngine> engine(new TrainerEngine(std::move(options), std::move(world)));
+  if (Status ok = engine->start_trainer(); !ok) return tl::unexpected(ok.error());
+  return engine;
+}
+
+TrainerEngine::TrainerEngine(TrainerOptions options, TrainerWorld world)
+    : options_(std::move(options)),
+      world_(std::move(world)),
+      columns_(world_.arena),
+      clock_(world_.loop),
+      alive_(std::make_shared<bool>(true)) {}
+
+TrainerEngine::~TrainerEngine() {
+  *alive_ = false;
+  if (trainer_) trainer_->end(options_.end_timeout);
+}
+
+// ---- the life of a trainer ----
+
+Status TrainerEngine::start_trainer() {
+  Result<std::unique_ptr<RunningTrainer>> trainer = RunningTrainer::start(options_.command, world_.on_line);
+  if (!trainer) return tl::unexpected(trainer.error());
+  trainer_ = std::move(*trainer);
+  known_blocks_.clear();
+  Result<TrainerModel> model = handshake();
+  if (model && is_described_ && !(*model == model_))
+    model =
+        tl::unexpected(trainer_->refuse("describes another model than the trainer before it; expected the same "
+                                        "variables and metrics at each start"));
+  if (!model) return tl::unexpected(drop_trainer(model.error()));
+  if (!is_described_) {
+    model_ = std::move(*model);
+    spec_ = spec_of(model_, options_);
+    is_described_ = true;
+  }
+  trainer_->watch(world_.loop, [this] { on_event(); });
+  return {};
+}
+
+Result<TrainerModel> TrainerEngine::handshake() {
+  const Instant since = daemon::now();
+  Result<TrainerMessage> hello = trainer_->wait(since, options_.start_timeout, world_.is_cancelled);
+  if (!hello) return tl::unexpected(hello.error());
+  if (!std::holds_alternative<TrainerHello>(*hello))
+    return tl::unexpected(trainer_->refuse("didn't begin with the message \"hello\""));
+  if (Status ok = trainer_->send(welcome_message(options_.columns, options_.batch_size), {}); !ok)
+    return tl::unexpected(ok.error());
+  trainer_->set_activity("before job.batches() began");
+  Result<TrainerMessage> described = trainer_->wait(since, options_.start_timeout, world_.is_cancelled);
+  if (!described) return tl::unexpected(described.error());
+  auto* const model = std::get_if<TrainerModel>(&*described);
+  if (model == nullptr) return tl::unexpected(trainer_->refuse("didn't describe its model"));
+  if (Status ok = check_data(*model, options_); !ok) return tl::unexpected(trainer_->refuse(ok.error().message));
+  trainer_->set_activity("between two computations");
+  return std::move(*model);
+}
+
+Error TrainerEngine::drop_trainer(const Error& why) {
+  Error error = why;
+  // A program that ends by itself before it has described a model would do so again.
+  const auto& end = trainer_->how_it_ended();
+  if (!is_described_ && end && end->signal == 0) error.code = ErrorCode::kConfig;
+  trainer_.reset();
+  return error;
+}
+
+Status TrainerEngine::ensure_running() {
+  if (unreported_) return tl::unexpected(*std::exchange(unreported_, std::nullopt));
+  if (trainer_) return {};
+  if (Status ok = start_trainer(); !ok) return ok;
+  return is_open_ ? tell_layout() : Status();
+}
+
+Status TrainerEngine::tell_layout() {
+  return send(open_message(layout_), {});
+}
+
+Status TrainerEngine::send(nlohmann::json message, std::span<const Arena::Place> places) {
+  std::vector<int> files;
+  for (const Arena::Place& place : places)
+    if (known_blocks_.insert(place.block).second) {
+      message["blocks"].push_back({place.block, place.block_bytes});
+      files.push_back(place.fd);
+    }
+  if (!files.empty())
+    for (auto block = known_blocks_.begin(); block != known_blocks_.end();) {
+      const bool is_gone = !world_.arena.has(*block);
+      if (is_gone) message["drop"].push_back(*block);
+      block = is_gone ? known_blocks_.erase(block) : std::next(block);
+    }
+  const Status sent = trainer_->send(message, files);
+  if (!sent) return tl::unexpected(drop_trainer(sent.error()));
+  return {};
+}
+
+// ---- the engine's calls ----
+
+Status TrainerEngine::open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) {
+  DISTTRAIN_CHECK(sink_ == nullptr);
+  DISTTRAIN_CHECK(world_.arena.find(std::as_bytes(parameters)).has_value());
+  DISTTRAIN_CHECK(world_.arena.find(std::as_bytes(gradients)).has_value());
+  if (Status ok = ensure_running(); !ok) return ok;
+  parameters_ = parameters;
+  gradients_ = gradients;
+  if (is_open_ && layout == layout_) return {};
+  layout_ = layout;
+  is_open_ = true;
+  return tell_layout();
+}
+
+Result<std::vector<float>> TrainerEngine::initial_values() {
+  DISTTRAIN_CHECK(sink_ == nullptr && is_open_);
+  if (Status ok = ensure_running(); !ok) return tl::unexpected(ok.error());
+  const Arena::Place into = *world_.arena.find(std::as_bytes(gradients_));
+  if (Status ok = send(values_message(into), std::span(&into, 1)); !ok) return tl::unexpected(ok.error());
+  trainer_->set_activity("while it gave its initial values");
+  const Result<TrainerMessage> answer = trainer_->wait(daemon::now(), options_.answer_timeout, world_.is_cancelled);
+  if (!answer) return tl::unexpected(drop_trainer(answer.error()));
+  if (!std::holds_alternative<TrainerValues>(*answer))
+    return tl::unexpected(drop_trainer(trainer_->refuse("didn't answer with its initial values")));
+  trainer_->set_activity("between two computations");
+  return std::vector<float>(gradients_.begin(), gradients_.end());
+}
+
+void TrainerEngine::start(const EngineInput& input, EngineSink& sink) {
+  DISTTRAIN_CHECK(sink_ == nullptr && is_open_);
+  sink_ = &sink;
+  program_ = input.program;
+  examples_ = input.batch.examples;
+  ready_ = 0;
+  checkpoints_ = 0;
+  if (examples_ == 0) return finish_empty(input);
+  if (Status ok = ensure_running(); !ok) return fail_computation(ok.error());
+  if ((program_ == Program::kEvaluate && !spec_.programs.evaluates) ||
+      (program_ == Program::kPredict && !spec_.programs.predicts))
+    return fail_computation(Error{ErrorCode::kConfig,
+                                  "the trainer can't evaluate or predict: it must call "
+                                  "job.on_evaluate() or job.on_predict() before its loop"});
+  if (Status ok = send_start(input); !ok) return fail_computation(ok.error());
+  trainer_->set_activity(activity_of(input));
+  watch_the_clock();
+}
+
+Status TrainerEngine::send_start(const EngineInput& input) {
+  TrainerStart start;
+  start.number = ++number_;
+  start.program = input.program;
+  start.seed = input.seed;
+  start.workers = world_.worker_count();
+  start.examples = input.batch.examples;
+  start.parameters = *world_.arena.find(std::as_bytes(parameters_));
+  start.gradients = *world_.arena.find(std::as_bytes(gradients_));
+  std::vector<Arena::Place> places = {start.parameters, start.gradients};
+  try {
+    start.columns = columns_.share(input.batch.columns);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kUnavailable, "not enough memory to share a batch with the trainer");
+  }
+  for (const SharedColumn& column : start.columns) {
+    places.push_back(column.values);
+    if (column.row_end_bytes > 0) places.push_back(column.row_ends);
+  }
+  return send(start_message(start), places);
+}
+
+// The engine doesn't ask the trainer about a batch without records.
+void TrainerEngine::finish_empty(const EngineInput& input) {
+  EngineSink& sink = *std::exchange(sink_, nullptr);
+  EngineOutput output;
+  if (input.program != Program::kPredict) {
+    metrics_.assign(accumulator_size(spec_.metrics), 0.0);
+    output.metrics = metrics_;
+  }
+  if (input.program == Program::kStep) {
+    std::fill(gradients_.begin(), gradients_.end(), 0.0F);
+    for (std::size_t v = 0; v < spec_.variables.size(); ++v) {
+      if (spec_.variables[v].kind != VariableKind::kState) continue;
+      const std::uint64_t elements = element_count(spec_.variables[v]);
+      std::ranges::copy(parameters_.subspan(layout_.variable_begins[v], elements),
+                        gradients_.subspan(layout_.variable_begins[v]).begin());
+    }
+    sink.ready(0, gradients_.size());
+  }
+  sink.finished(output);
+}
+
+void TrainerEngine::abort() {
+  if (std::exchange(sink_, nullptr) == nullptr || !trainer_) return;
+  clock_.cancel();
+  // The trainer goes on computing. Its answer must come before the arrays may be used for something else.
+  const Instant since = daemon::now();
+  for (;;) {
+    const Result<TrainerMessage> message = trainer_->wait(since, options_.answer_timeout, world_.is_cancelled);
+    if (!message) {
+      const Error why = drop_trainer(message.error());
+      if (why.code != ErrorCode::kTemporary) unreported_ = why;
+      return;
+    }
+    if (std::holds_alternative<TrainerFinished>(*message)) break;
+  }
+  trainer_->set_activity("between two computations");
+}
+
+// ---- what the trainer says ----
+
+void TrainerEngine::on_event() {
+  if (is_handling_) return;  // the outer call reads all messages
+  is_handling_ = true;
+  while (trainer_) {
+    Result<std::optional<TrainerMessage>> message = trainer_->next();
+    if (!message.has_value()) {
+      fail_computation(drop_trainer(message.error()));
+      break;
+    }
+    if (!message->has_value()) break;
+    handle(**message);
+  }
+  is_handling_ = false;
+}
+
+void TrainerEngine::handle(TrainerMessage& message) {
+  if (std::holds_alternative<TrainerCheckpoint>(message)) {
+    if (++checkpoints_ <= kMaxCheckpoints) return world_.on_checkpoint();
+    return fail_computation(drop_trainer(
+        trainer_->refuse("asked for more than " + std::to_string(kMaxCheckpoints) + " checkpoints in one step")));
+  }
+  auto* const ready = std::get_if<TrainerReady>(&message);
+  auto* const finished = std::get_if<TrainerFinished>(&message);
+  if (sink_ != nullptr && ready != nullptr && ready->number == number_) return handle_ready(*ready);
+  if (sink_ != nullptr && finished != nullptr && finished->number == number_) return handle_finished(*finished);
+  fail_computation(drop_trainer(trainer_->refuse("sent a message that nobody had asked for")));
+}
+
+void TrainerEngine::handle_ready(const TrainerReady& ready) {
+  const std::uint64_t end = ready.end;
+  if (program_ != Program::kStep || end <= ready_ || end > gradients_.size())
+    return fail_computation(drop_trainer(trainer_->refuse(
+        "announced the gradients of elements " + std::to_string(ready_) + " to " + std::to_string(end) + " of " +
+        std::to_string(gradients_.size()) + "; expected ascending ranges of a step's gradients")));
+  sink_->ready(std::exchange(ready_, end), end);
+}
+
+void TrainerEngine::handle_finished(TrainerFinished& finished) {
+  const bool predicts = program_ == Program::kPredict;
+  const std::size_t expected = predicts ? 0 : accumulator_size(spec_.metrics);
+  if (finished.metrics.size() != expected)
+    return fail_computation(drop_trainer(
+        trainer_->refuse("returned metrics of " + std::to_string(finished.metrics.size()) + " numbers, expected " +
+                         std::to_string(expected) + " for the metrics that it described")));
+  if (finished.outputs.empty() == predicts || finished.outputs.size() % examples_ != 0)
+    return fail_computation(drop_trainer(trainer_->refuse(
+        "returned " + std::to_string(finished.outputs.size()) + " outputs for " + std::to_string(examples_) +
+        (predicts ? " records; expected equally many for each record" : " records; expected none"))));
+  clock_.cancel();
+  trainer_->set_activity("between two computations");
+  metrics_ = std::move(finished.metrics);
+  outputs_ = std::move(finished.outputs);
+  if (program_ == Program::kStep && ready_ < gradients_.size()) {
+    sink_->ready(std::exchange(ready_, gradients_.size()), gradients_.size());
+    if (sink_ == nullptr) return;  // the caller has aborted meanwhile
+  }
+  EngineSink& sink = *std::exchange(sink_, nullptr);
+  sink.finished(EngineOutput{finished.loss_sum, examples_, metrics_, outputs_});
+}
+
+void TrainerEngine::fail_computation(const Error& why) {
+  clock_.cancel();
+  if (sink_ == nullptr)
+    unreported_ = why;
+  else
+    std::exchange(sink_, nullptr)->finished(tl::unexpected(why));
+}
+
+void TrainerEngine::watch_the_clock() {
+  clock_.expires_after(options_.answer_timeout);
+  clock_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (cancelled || !*alive || sink_ == nullptr || !trainer_) return;
+    // The answer may have arrived while the loop was busy with something else.
+    on_event();
+    if (sink_ == nullptr || !trainer_ || clock_.expiry() > asio::steady_timer::clock_type::now()) return;
+    fail_computation(drop_trainer(trainer_->give_up_on(options_.answer_timeout)));
+  });
+}
+
+}  // namespace disttrain::workerd

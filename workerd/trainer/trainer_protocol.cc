@@ -1,0 +1,230 @@
+#include "workerd/trainer/trainer_protocol.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/bounds.h"
+#include "common/printable.h"
+
+namespace disttrain::workerd {
+
+using nlohmann::json;
+
+namespace {
+
+// A sentence's part: what is wrong with a message. Caught in parse_trainer_message() alone.
+struct Wrong {
+  std::string what;
+};
+
+const json& member(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) throw Wrong{std::string("without the key \"") + key + "\""};
+  return *found;
+}
+
+std::uint64_t count_of(const json& value, const char* what, std::uint64_t most) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
+    throw Wrong{std::string("with ") + what + " = " + std::string(cut_text(value.dump(), 100)) +
+                ", expected a whole number of at most " + std::to_string(most)};
+  return value.get<std::uint64_t>();
+}
+
+const std::string& text_of(const json& value, const char* what, std::size_t most) {
+  const auto* text = value.get_ptr<const std::string*>();
+  if (text == nullptr || text->size() > most)
+    throw Wrong{std::string("with ") + what + " that isn't a text of at most " + std::to_string(most) + " bytes"};
+  return *text;
+}
+
+const json& list_of(const json& value, const char* what, std::size_t most) {
+  if (!value.is_array() || value.size() > most)
+    throw Wrong{std::string("with ") + what + " that isn't a list of at most " + std::to_string(most) + " entries"};
+  return value;
+}
+
+bool flag_of(const json& value, const char* what) {
+  if (!value.is_boolean()) throw Wrong{std::string("with ") + what + " that is neither true nor false"};
+  return value.get<bool>();
+}
+
+// JSON has no infinite numbers: they come as texts.
+double real_of(const json& value, const char* what) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf") return std::numeric_limits<double>::infinity();
+  if (value == "-inf") return -std::numeric_limits<double>::infinity();
+  throw Wrong{std::string("with ") + what + " that isn't a number"};
+}
+
+VariableSpec variable_of(const json& entry) {
+  if (!entry.is_array() || entry.size() != 3) throw Wrong{"with a variable that isn't [name, shape, kind]"};
+  VariableSpec variable;
+  variable.name = text_of(entry[0], "a variable's name", kMaxVariableNameBytes);
+  if (variable.name.empty() || !is_printable(variable.name))
+    throw Wrong{"with a variable whose name \"" + printable(variable.name) + "\" is empty or can't be printed"};
+  std::uint64_t elements = 1;
+  for (const json& dimension : list_of(entry[1], "a variable's shape", kMaxDimensions)) {
+    const std::uint64_t size = count_of(dimension, "a dimension", kMaxElements);
+    if (size == 0 || elements > kMaxElements / size)
+      throw Wrong{"with the variable \"" + variable.name + "\", which has no elements or more than " +
+                  std::to_string(kMaxElements)};
+    elements *= size;
+    variable.shape.push_back(size);
+  }
+  const std::string& kind = text_of(entry[2], "a variable's kind", 20);
+  if (kind != "trainable" && kind != "state")
+    throw Wrong{"with the variable \"" + variable.name + "\" of kind \"" + printable(kind) +
+                "\", expected \"trainable\" or \"state\""};
+  if (kind == "state") variable.kind = VariableKind::kState;
+  variable.initializer = Initializer{InitializerKind::kZeros, 0.0};
+  return variable;
+}
+
+TrainerModel model_of(const json& message) {
+  TrainerModel model;
+  std::set<std::string> names;
+  std::uint64_t elements = 0;
+  bool trains = false;
+  for (const json& entry : list_of(member(message, "variables"), "variables", kMaxVariables)) {
+    VariableSpec variable = variable_of(entry);
+    if (!names.insert(variable.name).second) throw Wrong{"with two variables named \"" + variable.name + "\""};
+    elements += element_count(variable);
+    if (elements > kMaxElements) throw Wrong{"with more than " + std::to_string(kMaxElements) + " parameters"};
+    trains = trains || variable.kind == VariableKind::kTrainable;
+    model.variables.push_back(std::move(variable));
+  }
+  if (!trains) throw Wrong{"without a trainable variable"};
+  names.clear();
+  for (const json& name : list_of(member(message, "metrics"), "metrics", kMaxMetrics)) {
+    MetricSpec metric{text_of(name, "a metric's name", kMaxMetricNameBytes), MetricKind::kMean, 1};
+    if (!is_metric_name(metric.name) || !names.insert(metric.name).second)
+      throw Wrong{"with a metric named \"" + printable(metric.name) +
+                  "\"; expected different names of letters, digits, \"_\", \".\", \"/\" and \"-\""};
+    model.metrics.push_back(std::move(metric));
+  }
+  model.records = count_of(member(message, "records"), "records", kMaxRecords);
+  model.evaluation_records = count_of(member(message, "evaluation_records"), "evaluation_records", kMaxRecords);
+  model.programs.evaluates = flag_of(member(message, "evaluates"), "evaluates");
+  model.programs.predicts = flag_of(member(message, "predicts"), "predicts");
+  return model;
+}
+
+TrainerHello hello_of(const json& message) {
+  const TrainerHello hello{printable(text_of(member(message, "sdk"), "sdk", 100))};
+  const std::uint64_t protocol = count_of(member(message, "protocol"), "protocol", 1'000'000);
+  if (protocol != kTrainerProtocol)
+    throw Wrong{"of protocol " + std::to_string(protocol) + " (package disttrain " + hello.sdk +
+                "), but this worker speaks protocol " + std::to_string(kTrainerProtocol) +
+                ": install the package disttrain of this workerd's version for the trainer's Python"};
+  return hello;
+}
+
+TrainerFinished finished_of(const json& message, const RawMessage& raw) {
+  TrainerFinished finished;
+  finished.number = count_of(member(message, "number"), "number", kMaxRecords);
+  finished.loss_sum = real_of(member(message, "loss_sum"), "loss_sum");
+  for (const json& number : list_of(member(message, "metrics"), "metrics", 2 * kMaxMetrics))
+    finished.metrics.push_back(real_of(number, "a metric"));
+  if (raw.payload.size() % sizeof(float) != 0) throw Wrong{"with outputs that aren't float32 numbers"};
+  finished.outputs.resize(raw.payload.size() / sizeof(float));
+  if (!raw.payload.empty()) std::memcpy(finished.outputs.data(), raw.payload.data(), raw.payload.size());
+  return finished;
+}
+
+TrainerMessage message_of(const std::string& type, const json& message, const RawMessage& raw) {
+  if (type == "hello") return hello_of(message);
+  if (type == "describe") return model_of(message);
+  if (type == "values") return TrainerValues();
+  if (type == "ready")
+    return TrainerReady{count_of(member(message, "number"), "number", kMaxRecords),
+                        count_of(member(message, "end"), "end", kMaxElements)};
+  if (type == "finished") return finished_of(message, raw);
+  if (type == "checkpoint") return TrainerCheckpoint();
+  if (type == "failed")
+    return TrainerFailed{printable(cut_text(text_of(member(message, "message"), "message", 64 * 1024), 1000))};
+  throw Wrong{"of the unknown type \"" + printable(cut_text(type, 100)) + "\""};
+}
+
+json place(const Arena::Place& at) {
+  return json::array({at.block, at.offset});
+}
+
+const char* name_of(Program program) {
+  switch (program) {
+    case Program::kEvaluate:
+      return "evaluate";
+    case Program::kPredict:
+      return "predict";
+    case Program::kStep:
+      break;
+  }
+  return "step";
+}
+
+}  // namespace
+
+Result<TrainerMessage> parse_trainer_message(const RawMessage& raw) {
+  const json message = json::parse(raw.text, nullptr, false);
+  const auto type = message.is_object() ? message.find("type") : message.end();
+  if (!message.is_object() || type == message.end() || !type->is_string())
+    return fail(ErrorCode::kConfig, "sent bytes on its socket that aren't a message of the package disttrain");
+  const std::string& name = type->get_ref<const std::string&>();
+  try {
+    return message_of(name, message, raw);
+  } catch (const Wrong& wrong) {
+    return fail(ErrorCode::kConfig, "sent the message \"" + printable(cut_text(name, 100)) + "\" " + wrong.what);
+  }
+}
+
+json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch_size) {
+  json message = {{"type", "welcome"}, {"protocol", kTrainerProtocol}, {"batch_size", batch_size}};
+  json& list = message["columns"] = json::array();
+  for (const ColumnSpec& column : columns)
+    list.push_back({{"name", column.name},
+                    {"dtype", to_string(column.dtype)},
+                    {"shape", column.shape},
+                    {"ragged", column.ragged}});
+  return message;
+}
+
+json open_message(const Layout& layout) {
+  return {{"type", "open"}, {"begins", layout.variable_begins}, {"elements", element_count(layout.model)}};
+}
+
+json values_message(const Arena::Place& into) {
+  return {{"type", "values"}, {"into", place(into)}};
+}
+
+json start_message(const TrainerStart& start) {
+  json message = {{"type", "start"},
+                  {"number", start.number},
+                  {"program", name_of(start.program)},
+                  {"step", start.seed.step},
+                  {"seed", start.seed.job_seed},
+                  {"rank", start.seed.rank},
+                  {"size", start.workers},
+                  {"examples", start.examples},
+                  {"parameters", place(start.parameters)},
+                  {"gradients", place(start.gradients)}};
+  json& columns = message["columns"] = json::array();
+  for (const SharedColumn& column : start.columns) {
+    json part = {column.values.block, column.values.offset, column.bytes};
+    if (column.row_end_bytes > 0) {
+      part.push_back(column.row_ends.block);
+      part.push_back(column.row_ends.offset);
+      part.push_back(column.row_end_bytes);
+    }
+    columns.push_back(std::move(part));
+  }
+  return message;
+}
+
+json end_message() {
+  return {{"type", "end"}};
+}
+
+}  // namespace disttrain::workerd
