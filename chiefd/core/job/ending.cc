@@ -105,7 +105,8 @@ void Ending::evaluate(Turn& turn, Loss loss) {
 
 void Ending::on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated) {
   progress_.moved(turn.now);
-  progress_.evaluated(evaluated);
+  // A trainer without evaluation data evaluates nothing.
+  if (evaluated.examples > 0 || setup_.config().model.trainer.empty()) progress_.evaluated(evaluated);
   if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from))
     closing_.close(turn, JobState::kFinished, "");
 }

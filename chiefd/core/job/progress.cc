@@ -77,7 +77,6 @@ double Progress::training_seconds() const {
 
 void Progress::evaluated(const Evaluated& evaluated) {
   if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
-  if (evaluated.examples == 0) return;  // a trainer without evaluation data
   evaluation_ = EvaluationStatus{evaluated.step,     evaluated.loss,  evaluated.metrics,
                                  evaluated.examples, evaluated.final, evaluated.parameters_hash};
 }

@@ -51,6 +51,15 @@ Field initializer(Initializer& to) {
                }};
 }
 
+// A job without a trainer has no such key.
+Field start_timeout(ModelSection& model) {
+  Field field = duration(model.start_timeout, std::chrono::seconds(1), std::chrono::hours(24));
+  field.write = [write = std::move(field.write), &model]() -> std::optional<TomlValue> {
+    return model.trainer.empty() ? std::nullopt : write();
+  };
+  return field;
+}
+
 Keys resnet_keys(ResnetSection& resnet) {
   return {
       {"depth", integer(resnet.depth, 1, 1000), "number of layers with weights: 18, 34 or 50"},
@@ -164,8 +173,7 @@ Keys model_keys(ModelSection& model) {
        "[\"python3\", \"train.py\"]"},
       {"folder", not_if_empty(text(model.folder), model.folder),
        "trainer: the folder in which it runs; \"\" = the job file's folder"},
-      {"start_timeout", duration(model.start_timeout, std::chrono::seconds(1), std::chrono::hours(24)),
-       "trainer: how long it may take until it has described its model"},
+      {"start_timeout", start_timeout(model), "trainer: how long it may take until it has described its model"},
       {"layers", integers(model.layers, 1, kMostSize),
        "linear, mlp: number of inputs, of units in each hidden layer, and of outputs"},
       {"activation",

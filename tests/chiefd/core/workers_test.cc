@@ -212,7 +212,7 @@ TEST_F(WorkersTest, WorkerThatDiesAgainAndAgainIsLeftOutWhileTheOthersTrain) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u);
 }
 
-TEST_F(WorkersTest, JobWithoutWorkersBecauseTheyWereLostTooOftenSaysSo) {
+TEST_F(WorkersTest, JobWhoseWorkersWereAllLostTooOftenFailsWithTheLastLoss) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 1;
   const JobId job = train(config, 1);
@@ -221,9 +221,23 @@ TEST_F(WorkersTest, JobWithoutWorkersBecauseTheyWereLostTooOftenSaysSo) {
     restart(worker(0));
     pass(seconds(12));
   }
-  EXPECT_EQ(status(job).state, JobState::kPaused);
-  EXPECT_NE(status(job).reason.find("worker/0 can't rejoin"), std::string::npos) << status(job).reason;
-  EXPECT_NE(status(job).reason.find("more than job.max_restarts (1) times"), std::string::npos) << status(job).reason;
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("worker/0 was lost more than job.max_restarts (1) times"), std::string::npos)
+      << status(job).reason;
+  EXPECT_NE(status(job).reason.find("the last loss: its connection closed"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(WorkersTest, JobWaitsForAWorkerThatWasLostTooOftenWhileAnotherOneMayCome) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  config.job.min_workers = 1;
+  const JobId job = train(config, 2);
+  for (int loss = 0; loss < 2; ++loss) {
+    kill(worker(0));
+    restart(worker(0));
+    pass(seconds(12));
+  }
+  EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
 TEST_F(WorkersTest, SilentWorkerIsRemovedAndToldSoWhenItReturns) {
