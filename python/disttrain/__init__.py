@@ -24,13 +24,15 @@ from disttrain.errors import DisttrainError
 from disttrain.job import Job, init
 
 __version__ = "0.1.0"
-__all__ = ["Alone", "DisttrainError", "Job", "export", "export_jax", "init"]
+__all__ = ["Alone", "DisttrainError", "Job", "export", "export_jax", "init", "load_weights"]
 
 
-# The exporters need torch or jax, so they are imported when they are first used.
+# These functions need torch or jax, so they are imported when they are first used.
 def __getattr__(name):
     if name == "export":
         return importlib.import_module("disttrain.exporting").export
+    if name == "load_weights":
+        return importlib.import_module("disttrain.weights").load_weights
     if name == "export_jax":
         return importlib.import_module("disttrain.jax_export").export_jax
     if name in ("metrics", "jax_metrics"):

@@ -8,6 +8,7 @@ import numpy as np
 
 from disttrain.errors import DisttrainError
 from disttrain.job import Job, as_float
+from disttrain.variable import split
 
 
 @dataclasses.dataclass
@@ -36,23 +37,18 @@ class AloneJob(Job):
             f"epochs: {settings.epochs} (disttrain.init(alone=disttrain.Alone(...)) changes this)"
         )
 
-    def batches(self, dataset=None, collate=None):
-        model = self._require_model()
+    def _check_source(self, dataset):
         if dataset is None:
             raise DisttrainError(
                 "a script that runs alone has no [data] of a job.toml: pass a data set to job.batches()"
             )
-        if self._values:
-            raise DisttrainError("job.batches() was called twice; a job has one loop")
-        self._values = [value.copy() for value in model.initial()]
-        self._gradients = [np.zeros_like(value) for value in self._values]
-        model.bind("alone", self._values, self._gradients)
-        return self._loop(dataset, collate)
 
     def checkpoint(self):
         self._say("job.checkpoint() was called: without a cluster there are no checkpoints")
 
-    def _loop(self, dataset, collate):
+    def _loop(self):
+        dataset, collate = self._dataset, self._collate
+        self._make_arrays()
         size = self._settings.batch_size
         for epoch in range(self._settings.epochs):
             order = np.random.default_rng([self.seed, epoch]).permutation(len(dataset))
@@ -60,12 +56,29 @@ class AloneJob(Job):
                 records = order[begin : begin + size].tolist()
                 self._model.begin_step()
                 self._examples = len(records)
+                self.step_number += 1
                 yield self._samples(dataset, records, collate)
                 if self._examples > 0:
                     raise DisttrainError(
                         "the loop went on to the next batch without job.step() or job.push_pull() for this one"
                     )
             self._evaluate_all(epoch, collate)
+
+    def _make_arrays(self):
+        variables = self._model.variables
+        begins = [0] * len(variables)
+        words = 0
+        # float64 first, as in a layout: a double must begin at a multiple of 8 bytes
+        for i in sorted(range(len(variables)), key=lambda i: variables[i].dtype == "float32"):
+            begins[i] = words
+            words += variables[i].words
+        values, gradients = (np.zeros(words, np.float32) for _ in range(2))
+        self._values = split(values, begins, variables)
+        self._gradients = split(gradients, begins, variables)
+        for to, value in zip(self._values, self._model.initial()):
+            to[...] = value
+        self._model.lay_out(begins)
+        self._model.bind("alone", values, gradients)
 
     def _finish_step(self, loss, metrics, write_gradients):
         if self._examples == 0:
@@ -74,7 +87,6 @@ class AloneJob(Job):
         write_gradients()
         self._update()
         self._examples = 0
-        self.step_number += 1
         if time.monotonic() - self._shown >= 1.0 or self.step_number <= 3:
             self._shown = time.monotonic()
             self._show(f"step {self.step_number}", values)

@@ -6,7 +6,7 @@ import numpy as np
 
 from disttrain import tree
 from disttrain.errors import DisttrainError
-from disttrain.variable import Variable
+from disttrain.variable import Variable, kept_as, split
 
 
 class ArrayModel:
@@ -14,6 +14,11 @@ class ArrayModel:
 
     def __init__(self, parameters, state=None):
         """`parameters` and `state` are trees of arrays (tree.py). The values are copied."""
+        if hasattr(parameters, "shape"):
+            raise DisttrainError(
+                f"job.wrap() got one array, a {type(parameters).__name__} with the shape {list(parameters.shape)}; expected "
+                'a torch module, or a dict, list or tuple of arrays, such as {"weights": array}: a variable needs a name'
+            )
         self._trees = {"trainable": parameters, "state": {} if state is None else state}
         self.variables = []
         self._initial = []
@@ -25,9 +30,10 @@ class ArrayModel:
                 value = np.asarray(leaf)
                 if not np.issubdtype(value.dtype, np.floating) and not _is_bfloat16(value):
                     raise DisttrainError(f'the array "{name}" has values of type {value.dtype}; expected floats')
-                self.variables.append(Variable(name, value.shape, kind))
-                self._initial.append(np.array(value, np.float32))
-        self._views = {}  # index of the buffers -> the views of parameters and gradients
+                self.variables.append(Variable(name, value.shape, kind, kept_as(value.dtype)))
+                self._initial.append(np.array(value, self.variables[-1].dtype))
+        self._begins = []
+        self._views = {}  # key of the flat arrays -> the views of parameters and gradients
         self._now = None
 
     def initial(self):
@@ -36,13 +42,24 @@ class ArrayModel:
     def reset(self):
         """Undoes the rehearsal. Nothing to do: the user's code doesn't write to the model."""
 
+    def check_unchanged(self):
+        """Nothing to do: the user's code has no part of the model."""
+
+    def read_values(self):
+        """Nothing to do: wrap() has copied the values."""
+
     def lay_out(self, begins):
-        """Gets the places of the variables in the flat arrays, which don't matter to the user's code."""
+        """Gets the places of the variables in the flat arrays."""
+        self._begins = begins
+        self.forget()
 
     def bind(self, key, parameters, gradients):
-        """From now on the model's values are these views, one for each variable. The same key means the same views."""
+        """From now on the model's values and gradients are in these flat arrays. The same key means the same arrays."""
         if key not in self._views:
-            self._views[key] = self._make_views(parameters, gradients)
+            parameter_views, gradient_views = (
+                split(flat, self._begins, self.variables) for flat in (parameters, gradients)
+            )
+            self._views[key] = self._make_views(parameter_views, gradient_views)
         self._now = self._views[key]
 
     def forget(self):
@@ -65,8 +82,11 @@ class ArrayModel:
         return value
 
     def write_gradients(self, gradients, state=None):
-        """Copies the gradients, and the new state, into the shared memory. State that isn't given keeps its value."""
-        _, _, parameter_views, gradient_views = self._now
+        """Copies the gradients, and the new state, into the shared memory. State that isn't given keeps its value. In
+        the rehearsal there is no such memory yet."""
+        is_rehearsal = self._now is None
+        unused = self._initial, self._initial
+        parameter_views, gradient_views = unused if is_rehearsal else self._now[2:]
         given = tree.flatten(gradients)
         self._check_names("gradients", given, self._names["trainable"])
         given_state = tree.flatten(state) if state is not None else {}
@@ -83,7 +103,8 @@ class ArrayModel:
                     f'the {what} of "{variable.name}" has the shape {list(value.shape)}; '
                     f"expected {list(to.shape)}, as the variable has"
                 )
-            np.copyto(to, value, casting="unsafe" if _is_bfloat16(value) else "same_kind")
+            if not is_rehearsal:
+                np.copyto(to, value, casting="unsafe" if _is_bfloat16(value) else "same_kind")
 
     def end_step(self):
         raise DisttrainError("the model is a tree of arrays: call job.push_pull(gradients, loss=...), not job.step()")

@@ -13,6 +13,7 @@ from disttrain.batch import Batch, Column
 from disttrain.connection import PROTOCOL, Connection, number
 from disttrain.errors import DisttrainError
 from disttrain.job import Job, as_float
+from disttrain.variable import split
 
 
 class ClusterJob(Job):
@@ -23,22 +24,18 @@ class ClusterJob(Job):
         self._connection.send({"type": "hello", "protocol": PROTOCOL, "sdk": __version__})
         welcome = self._connection.receive()
         self._batch_size = welcome["batch_size"]
+        self.seed = welcome["seed"]
         self._columns = [Column(column) for column in welcome["columns"]]
         self._rehearsal = None  # while it lasts: the values that the loop's body gives to step()
-        self._is_described = False
         self._start = None  # the message of the step that is due or under way
         self._is_under_way = False  # the script has the batch and hasn't called step() yet
         self._is_over = False
+        self._upcoming = None  # the records of the next step, if the worker knows them
+        self._fetched = None  # (records, their batch), read before the step that needs it
         self._begins = []
-        self._elements = 0
-        self._views = {}  # (place of the parameters, place of the gradients) -> views, one for each variable
+        self._words = 0
 
-    def batches(self, dataset=None, collate=None):
-        self._require_model()
-        if self._is_described or self._rehearsal is not None:
-            raise DisttrainError("job.batches() was called twice; a job has one loop")
-        if dataset is not None and len(dataset) == 0:
-            raise DisttrainError("the data set is empty")
+    def _check_source(self, dataset):
         if dataset is None and not self._columns:
             raise DisttrainError(
                 "job.batches() got no data set, and job.toml has no section [data]: add one of the two"
@@ -47,9 +44,6 @@ class ClusterJob(Job):
             raise DisttrainError(
                 "job.batches() got a data set, but job.toml has a section [data]: remove one of the two"
             )
-        self._dataset = dataset
-        self._collate = collate
-        return self._loop()
 
     def checkpoint(self):
         if self._rehearsal is None:
@@ -76,7 +70,7 @@ class ClusterJob(Job):
             if self._is_over:
                 return
             self._is_under_way = True
-            yield self._batch(self._start, self._dataset, self._collate)
+            yield self._training_batch()
             if self._is_under_way:
                 raise DisttrainError(
                     "the loop went on to the next batch without job.step() or job.push_pull() for this one"
@@ -86,6 +80,7 @@ class ClusterJob(Job):
         loss = as_float("loss", loss)
         metrics = {name: as_float(name, value) for name, value in metrics.items()}
         if self._rehearsal is not None:
+            write_gradients()
             self._rehearsal.append(metrics)
             return
         if not self._is_under_way:
@@ -95,6 +90,7 @@ class ClusterJob(Job):
         self._is_under_way = False
         self._start = None
         self._connection.send(answer)
+        self._fetch_next()
         self._wait()
 
     def _finished(self, loss, metrics, start):
@@ -126,14 +122,15 @@ class ClusterJob(Job):
                 return
             elif kind == "start":
                 if "drop" in message:
-                    self._forget_views()
-                self.rank = message["rank"]
+                    self._model.forget()
                 self.size = message["size"]
-                self.seed = message["seed"]
                 self._bind(message)
-                if message["program"] == "step":
+                if message["program"] == "step":  # an evaluation has no rank and no seed
+                    self.rank = message["rank"]
+                    self.seed = message["seed"]
                     self.step_number = message["step"]
                     self._start = message
+                    self._upcoming = self._records(message["next"]) if "next" in message else None
                     self._model.begin_step(self._announce)
                     return
                 self._compute(message)
@@ -161,35 +158,21 @@ class ClusterJob(Job):
 
     def _open(self, message):
         self._begins = message["begins"]
-        self._elements = message["elements"]
+        self._words = message["words"]
         self._model.lay_out(self._begins)
-        self._forget_views()
 
     def _announce(self, end):
         self._connection.send({"type": "ready", "number": self._start["number"], "end": end})
 
-    def _forget_views(self):
-        self._views.clear()
-        self._model.forget()
-
     def _bind(self, message):
-        key = (*message["parameters"], *message["gradients"])
-        if key not in self._views:
-            parameters = self._connection.floats(message["parameters"], self._elements)
-            gradients = self._connection.floats(message["gradients"], self._elements)
-            self._views[key] = self._split(parameters), self._split(gradients)
-        self._model.bind(key, *self._views[key])
+        places = message["parameters"], message["gradients"]
+        # Two steps may use different arrays.
+        self._model.bind(str(places), *(self._connection.words(place, self._words) for place in places))
         self._model.load()
 
-    def _split(self, flat):
-        return [
-            flat[begin : begin + variable.elements].reshape(variable.shape)
-            for begin, variable in zip(self._begins, self._model.variables)
-        ]
-
     def _give_values(self, message):
-        flat = self._connection.floats(message["into"], self._elements)
-        for view, value in zip(self._split(flat), self._model.initial()):
+        flat = self._connection.words(message["into"], self._words)
+        for view, value in zip(split(flat, self._begins, self._model.variables), self._model.initial()):
             view[...] = value
         self._connection.send({"type": "values"})
 
@@ -201,8 +184,22 @@ class ClusterJob(Job):
             columns = zip(self._columns, message["columns"])
             fields = [column.view(self._connection, part, examples) for column, part in columns]
             return self._as_tensors(Batch(fields, [column.name for column in self._columns], examples))
-        records = self._connection.bytes_at(*message["columns"][0]).view(np.int64).tolist()
-        return self._samples(dataset, records, collate)
+        return self._samples(dataset, self._records(message["columns"][0]), collate)
+
+    def _records(self, part):
+        return self._connection.bytes_at(*part).view(np.int64).tolist()
+
+    def _training_batch(self):
+        fetched, self._fetched = self._fetched, None
+        if fetched is not None and fetched[0] == self._records(self._start["columns"][0]):
+            return fetched[1]
+        return self._batch(self._start, self._dataset, self._collate)
+
+    def _fetch_next(self):
+        """Reads the next batch while the worker sends this step's gradients."""
+        if self._dataset is None or not self._prefetch or not self._upcoming:
+            return
+        self._fetched = self._upcoming, self._samples(self._dataset, self._upcoming, self._collate)
 
     # ---- before the job ----
 
@@ -223,11 +220,10 @@ class ClusterJob(Job):
         return self._as_tensors(Batch(fields, [column.name for column in self._columns], self._batch_size))
 
     def _describe(self):
-        self._is_described = True
         self._connection.send(
             {
                 "type": "describe",
-                "variables": [[v.name, list(v.shape), v.kind] for v in self._model.variables],
+                "variables": [[v.name, list(v.shape), v.kind, v.dtype] for v in self._model.variables],
                 "metrics": self._metrics,
                 "records": 0 if self._dataset is None else len(self._dataset),
                 "evaluation_records": 0 if self._evaluation_data is None else len(self._evaluation_data),

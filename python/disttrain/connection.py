@@ -66,10 +66,10 @@ class Connection:
                 os.close(descriptor)
         return message
 
-    def floats(self, place, elements):
-        """A view of shared memory as a flat array of float32."""
+    def words(self, place, words):
+        """A view of shared memory as a flat array of words of 4 bytes, which have the type of most of them."""
         block, offset = place
-        return self._blocks[block][offset : offset + 4 * elements].view(np.float32)
+        return self._blocks[block][offset : offset + 4 * words].view(np.float32)
 
     def bytes_at(self, block, offset, size):
         """A view of shared memory."""

@@ -42,7 +42,8 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
         disttrain.jax_metrics make the other kinds. With `state` the function is step_fn(params, batch, state) -> (loss,
         metrics, new state). With rng=True it gets a key of jax.random as its last argument.
     params: a pytree of arrays, such as a dict of dicts. Training begins with these values. A variable is named after
-        its path: "layer0/weight". disttrain keeps variables as float32; the functions get the dtype given here.
+        its path: "layer0/weight". disttrain keeps float64 variables as they are, and all
+        others as float32; the functions get the dtype given here.
     example_batch: a dict of arrays whose first dimension is the batch, such as {"image": ..., "label": ...}, or a pair
         (inputs, labels). The arrays are the columns of the data, in this order. Only shapes and dtypes count.
     path: the file to write.
@@ -63,7 +64,7 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
     state_leaves = describe_leaves({} if state is None else state, "state", STATE_DTYPES)
     columns = describe_columns(example_batch)
     sizes = describe_batch_sizes(batch_sizes, columns.examples)
-    check_names(variables.names, state_leaves.names, frozen, limits, columns.names)
+    check_names(variables.names, state_leaves.names, frozen, limits, columns)
     is_frozen = [matches(name, frozen) for name in variables.names]
     if all(is_frozen):
         raise ExportError("export_jax: no variable is left to train: params is empty, or frozen names all of it")

@@ -7,6 +7,8 @@ from disttrain.batch import collate as collate_samples
 from disttrain.connection import SOCKET_VARIABLE
 from disttrain.errors import DisttrainError
 
+_is_initialized = False  # init() was called in this process
+
 
 def init(metrics=None, alone=None):
     """Joins the job. Call it once, before anything else of this package.
@@ -18,6 +20,10 @@ def init(metrics=None, alone=None):
     Without a worker (the script was started by hand) the script trains by itself, in this process, for debugging:
     `alone` (disttrain.Alone) says how.
     """
+    global _is_initialized
+    if _is_initialized:
+        raise DisttrainError("disttrain.init() was called twice; a script has one job")
+    _is_initialized = True
     if SOCKET_VARIABLE in os.environ:
         from disttrain.cluster_job import ClusterJob
 
@@ -30,6 +36,7 @@ def init(metrics=None, alone=None):
 class Job:
     """Use it in the process and the thread that called init()."""
 
+    # Of the step under way. Before the first step, and in the rehearsal, they have the values below.
     rank = 0  # the worker's index among the job's workers, and their number; both may change from step to step
     size = 1
     step_number = 0  # of this worker's step under way
@@ -44,11 +51,14 @@ class Job:
         self._predict = None
         self._dataset = None
         self._collate = None
+        self._prefetch = True
+        self._has_loop = False  # batches() was called
+        _report_interrupts(self)
 
     # ---- before the loop ----
 
     def wrap(self, model, state=None, overlap=False):
-        """Makes a model the job's. Its values become the cluster's.
+        """Makes a model the job's. Its values become the cluster's: for a torch module those at job.batches().
 
         `model` is a torch module, or a tree (dicts, lists, tuples) of arrays of NumPy or JAX. `state` is a tree of
         arrays that have no gradient, such as running statistics; the buffers of a torch module are its state.
@@ -59,7 +69,10 @@ class Job:
         """
         if self._model is not None:
             raise DisttrainError("job.wrap() was called twice; a job has one model")
+        self._require_no_loop("job.wrap()")
         torch = sys.modules.get("torch")
+        if torch is not None and isinstance(model, torch.optim.Optimizer):
+            raise DisttrainError("job.wrap() got an optimizer; expected the module: the update rule is job.toml's")
         if torch is not None and isinstance(model, torch.nn.Module):
             if state is not None:
                 raise DisttrainError("a torch module's state is its buffers; call job.wrap(module) without state")
@@ -82,6 +95,7 @@ class Job:
         """
         if function is None:
             return lambda later: self.on_evaluate(later, dataset=dataset, collate=collate)
+        self._require_no_loop("job.on_evaluate()")
         self._evaluate = function
         self._evaluation_data = dataset
         self._evaluation_collate = collate
@@ -89,20 +103,39 @@ class Job:
 
     def on_predict(self, function):
         """`function(batch)` returns the model's outputs, an array with the shape [records, outputs]."""
+        self._require_no_loop("job.on_predict()")
         self._predict = function
         return function
 
     # ---- the loop ----
 
-    def batches(self, dataset=None, collate=None):
+    def batches(self, dataset=None, collate=None, prefetch=True):
         """Yields batches until job.toml's last step. After each batch, call job.step() or job.push_pull() once.
 
         `dataset`: any data set with len(dataset) and dataset[i]. The cluster decides which worker trains on which
         records, so that each record is visited once an epoch. Without it the batches are those of job.toml's [data].
         These are views of the worker's memory, and valid until job.step(); copy what you keep longer.
         `collate(samples)` makes a batch of a list of samples; without it, see disttrain.batch.Batch.
+        `prefetch`: on a cluster, read the next batch of `dataset` while the gradients of this one are sent. The cluster
+        doesn't always know the next batch by then. So a data set that draws numbers from a random generator of the
+        whole script isn't repeatable, unless it is False.
         """
-        raise NotImplementedError
+        self._require_model().check_unchanged()
+        if self._has_loop:
+            raise DisttrainError(
+                "job.batches() was called twice; a job has one loop, which runs through all epochs of job.toml"
+            )
+        if dataset is not None:
+            _check_dataset("job.batches()", dataset)
+        if self._evaluation_data is not None:
+            _check_dataset("job.on_evaluate()", self._evaluation_data)
+        self._check_source(dataset)
+        self._model.read_values()
+        self._has_loop = True
+        self._dataset = dataset
+        self._collate = collate
+        self._prefetch = prefetch
+        return self._loop()
 
     def step(self, loss, **metrics):
         """Sends the gradients, and returns when the parameters are those of the next step.
@@ -139,8 +172,20 @@ class Job:
 
     # ---- shared by both kinds ----
 
+    def _check_source(self, dataset):
+        """Fails if the job's records can't come from this data set (None: from job.toml's [data])."""
+        raise NotImplementedError
+
+    def _loop(self):
+        """The generator that batches() returns."""
+        raise NotImplementedError
+
     def _finish_step(self, loss, metrics, write_gradients):
         raise NotImplementedError
+
+    def _require_no_loop(self, what):
+        if self._has_loop:
+            raise DisttrainError(f"{what} was called after job.batches(): call it before")
 
     def _require_model(self):
         if self._model is None:
@@ -181,6 +226,36 @@ class Optimizer:
     def step(self, loss, **metrics):
         """As job.step()."""
         self._job.step(loss, **metrics)
+
+
+def _check_dataset(where, dataset):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(dataset, torch.utils.data.IterableDataset):
+        raise DisttrainError(
+            f"{where} got a {type(dataset).__name__}, an IterableDataset; expected a map-style data set, with len(dataset) "
+            "and dataset[i]: the cluster decides which worker reads which record"
+        )
+    if not hasattr(dataset, "__len__") or not (hasattr(dataset, "__getitem__") or hasattr(dataset, "__getitems__")):
+        loader = hasattr(dataset, "dataset") and hasattr(dataset, "collate_fn")
+        raise DisttrainError(
+            f"{where} got a {type(dataset).__name__}, which has no len(dataset) or no dataset[i]: "
+            + ("pass the loader's data set instead" if loader else "pass a data set whose records have numbers")
+        )
+    if len(dataset) == 0:
+        raise DisttrainError(f"{where} got a data set that is empty")
+
+
+def _report_interrupts(job):
+    """Ctrl-C ends a script with one line instead of a traceback."""
+    print_error = sys.excepthook
+
+    def report(kind, error, trace):
+        if issubclass(kind, KeyboardInterrupt):
+            print(f"disttrain: interrupted in step {job.step_number}", file=sys.stderr)
+        else:
+            print_error(kind, error, trace)
+
+    sys.excepthook = report
 
 
 def as_float(name, value):

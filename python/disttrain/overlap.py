@@ -8,15 +8,15 @@ import torch
 
 from disttrain.errors import DisttrainError
 
-# The worker sends buckets of at most so many elements (kMaxBucketElements in common/layout.h).
-_ELEMENTS_PER_MESSAGE = 256 * 1024
+# The worker sends buckets of at most so many words (kMaxBucketWords in common/layout.h).
+_WORDS_PER_MESSAGE = 256 * 1024
 
 
 class Overlap:
     def __init__(self, variables, tensors):
         self._variables = variables
         self._tensors = tensors
-        self._send = None  # announces that all gradients before a flat element are final; None outside of a step
+        self._send = None  # announces that all gradients before a flat word are final; None outside of a step
         self._order = []  # indices of the variables, by their place in the flat arrays
         self._ends = []  # of the variables in this order
         self._gradients = []
@@ -29,7 +29,7 @@ class Overlap:
 
     def lay_out(self, begins):
         self._order = sorted(range(len(begins)), key=begins.__getitem__)
-        self._ends = [begins[i] + self._variables[i].elements for i in self._order]
+        self._ends = [begins[i] + self._variables[i].words for i in self._order]
 
     def begin_step(self, gradients, send):
         self._gradients = gradients
@@ -57,12 +57,13 @@ class Overlap:
                 f'the parameter "{self._variables[i].name}" got a second gradient in one step, but with '
                 "job.wrap(overlap=True) the first one has been sent already; leave overlap out"
             )
-        with torch.no_grad():
-            self._gradients[i].copy_(tensor.grad)
+        if tensor.grad is not self._gradients[i]:
+            with torch.no_grad():
+                self._gradients[i].copy_(tensor.grad)
         self._versions[i] = tensor.grad._version
         while self._next < len(self._order) and self._order[self._next] in self._versions:
             self._next += 1
         end = self._ends[self._next - 1] if self._next > 0 else 0
-        if end - self._announced >= _ELEMENTS_PER_MESSAGE:
+        if end - self._announced >= _WORDS_PER_MESSAGE:
             self._announced = end
             self._send(end)

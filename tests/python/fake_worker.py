@@ -53,7 +53,7 @@ class FakeWorker:
         )
         theirs.close()
         self.hello = self.receive()
-        self.send({"type": "welcome", "protocol": 1, "batch_size": batch_size, "columns": list(columns)})
+        self.send({"type": "welcome", "protocol": 1, "batch_size": batch_size, "seed": 5, "columns": list(columns)})
 
     def __enter__(self):
         return self
@@ -95,18 +95,22 @@ class FakeWorker:
     # ---- the worker's part ----
 
     def open(self):
-        """Takes the description, and lays the variables out in reverse order, as a layout does."""
+        """Takes the description, and lays the variables out in reverse order, float64 first, as a layout does."""
         self.model = self.receive()
         assert self.model is not None, self.finish()
-        self.sizes = [math.prod(shape) for _, shape, _ in self.model["variables"]]
-        ends = [sum(self.sizes[i:]) for i in range(len(self.sizes))]
-        self.begins = [end - size for end, size in zip(ends, self.sizes)]
-        self.elements = sum(self.sizes)
-        self.send({"type": "open", "begins": self.begins, "elements": self.elements})
+        variables = self.model["variables"]
+        self.codes = ["d" if dtype == "float64" else "f" for *_, dtype in variables]
+        self.sizes = [math.prod(shape) * (2 if c == "d" else 1) for (_, shape, *_), c in zip(variables, self.codes)]
+        self.begins = [0] * len(variables)
+        end = 0
+        for i in sorted(reversed(range(len(variables))), key=lambda i: self.codes[i] == "f"):
+            self.begins[i], end = end, end + self.sizes[i]
+        self.words = sum(self.sizes)
+        self.send({"type": "open", "begins": self.begins, "words": self.words})
 
     def initial(self):
         """The initial values: a dict of lists."""
-        block = self.new_block(4 * self.elements)
+        block = self.new_block(4 * self.words)
         self.send({"type": "values", "into": [block.number, 0], **self._fresh([block])}, self._files([block]))
         assert self.receive() == {"type": "values"}
         return self.values(block)
@@ -125,16 +129,16 @@ class FakeWorker:
         return [block.file for block in self._sent]
 
     def values(self, block):
-        flat = block.floats()
+        flat = block.content()
         return {
-            name: flat[begin : begin + size]
-            for (name, _, _), begin, size in zip(self.model["variables"], self.begins, self.sizes)
+            name: array.array(code, flat[4 * begin : 4 * (begin + size)]).tolist()
+            for (name, *_), code, begin, size in zip(self.model["variables"], self.codes, self.begins, self.sizes)
         }
 
     def fill(self, block, values):
         """`values`: name of a variable -> list."""
-        for (name, _, _), begin in zip(self.model["variables"], self.begins):
-            block.put(4 * begin, array.array("f", values[name]).tobytes())
+        for (name, *_), code, begin in zip(self.model["variables"], self.codes, self.begins):
+            block.put(4 * begin, array.array(code, values[name]).tobytes())
 
     def start(self, parameters, gradients, records=None, columns=(), examples=None, program="step", step=1, drop=()):
         """`records`: of the script's own data set. `columns`: (bytes) or (bytes, row ends) of each column."""
@@ -191,8 +195,8 @@ class Block:
     def put(self, offset, data):
         self._map[offset : offset + len(data)] = data
 
-    def floats(self):
-        return list(array.array("f", self._map[: self.size // 4 * 4]))
+    def content(self):
+        return self._map[:]
 
     def __del__(self):
         os.close(self.file)

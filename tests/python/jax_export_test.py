@@ -270,12 +270,17 @@ class JaxExportTest(unittest.TestCase):
         self.assert_refused('state "mean" with shape (2,); expected (3,)',
                             lambda params, batch, state: (jnp.sum(params["first"]["bias"]), {}, {"mean": jnp.zeros(2)}),
                             state={"mean": np.zeros(3, np.float32)})
-        self.assert_refused("can't be named \"loss\"", lambda params, batch: (classify(params, batch)[0], {"loss": 1.0}))
+        self.assert_refused('metric name "loss": expected', lambda params, batch: (classify(params, batch)[0], {"loss": 1.0}))
         self.assert_refused("evaluate_fn returned the metrics", evaluate_fn=lambda params, batch: classify(params, batch)[0])
         self.assert_refused("expected the examples as first dimension", predict_fn=lambda params, batch: params["first"]["bias"])
         self.assert_refused("JAX can't make the program step for cpu",
                             lambda params, batch: jnp.float32(float(params["first"]["bias"][0])))
         self.assert_refused("batch_sizes is [0]", batch_sizes=[0])
+        self.assert_refused("batch_sizes is 64; expected a list", batch_sizes=64)
+        self.assert_refused("batch_sizes is [2.5]", batch_sizes=[2.5])
+        self.assert_refused('frozen is the text "first/"; expected a list', frozen="first/")
+        self.assert_refused('limits has -1 for column "labels"', limits={"labels": -1})
+        self.assert_refused('limits has 10 for column "inputs" of float32', limits={"inputs": 10})
         self.package = self.folder / "missing" / "step.shlo"
         self.assert_refused("can't write")
 

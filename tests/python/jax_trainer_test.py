@@ -30,7 +30,8 @@ class JaxTrainerTest(unittest.TestCase):
     def test_gradients_of_a_jitted_function_at_the_clusters_values(self):
         with FakeWorker(PYTHON, SCRIPT) as worker:
             worker.open()
-            self.assertEqual(worker.model["variables"], [["w", [2], "trainable"], ["b", [], "trainable"]])
+            described = [["w", [2], "trainable", "float32"], ["b", [], "trainable", "float32"]]
+            self.assertEqual(worker.model["variables"], described)
             self.assertEqual(worker.initial(), {"w": [1, 1], "b": [0]})
             parameters, gradients = worker.new_block(12), worker.new_block(12)
             for w, record in (([1, 0], 3), ([3, 0], 2)):

@@ -3,6 +3,7 @@
 import array
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ if PYTHON is None:
 LINEAR = """
 import disttrain, numpy as np
 job = disttrain.init({init})
-job.wrap({{"layer": {{"w": np.ones((2, 2)), "b": np.zeros(1)}}}}, state={{"seen": np.zeros(1)}})
+job.wrap({{"layer": {{"w": np.ones((2, 2), "f4"), "b": np.zeros(1, "f4")}}}}, state={{"seen": np.zeros(1, "f4")}})
 {before}
 for batch in job.batches({data}):
     print("batch", {show})
@@ -39,7 +40,7 @@ class JobTest(unittest.TestCase):
         and what the script printed."""
         with FakeWorker(PYTHON, script, **worker) as worker:
             worker.open()
-            parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
             answers = []
             for batch in records:
                 worker.start(parameters, gradients, batch)
@@ -57,7 +58,7 @@ class JobTest(unittest.TestCase):
                 self.assertEqual(worker.finish()[0], 1)
                 return worker.model["message"]
             self.assertIsNotNone(worker.model, "no message; see the output")
-            worker.send({"type": "open", "begins": [0, 4, 5], "elements": 6})
+            worker.send({"type": "open", "begins": [0, 4, 5], "words": 6})
             parameters, gradients = worker.new_block(24), worker.new_block(24)
             worker.start(parameters, gradients, [1], **start)
             message = worker.receive()
@@ -79,9 +80,9 @@ class JobTest(unittest.TestCase):
                 {
                     "type": "describe",
                     "variables": [
-                        ["layer/w", [2, 2], "trainable"],
-                        ["layer/b", [1], "trainable"],
-                        ["seen", [1], "state"],
+                        ["layer/w", [2, 2], "trainable", "float32"],
+                        ["layer/b", [1], "trainable", "float32"],
+                        ["seen", [1], "state", "float32"],
                     ],
                     "metrics": ["accuracy"],
                     "records": 10,
@@ -91,6 +92,33 @@ class JobTest(unittest.TestCase):
                 },
             )
             self.assertEqual(worker.initial(), {"layer/w": [1, 1, 1, 1], "layer/b": [0], "seen": [0]})
+
+    def test_arrays_of_float64_stay_float64(self):
+        script = """
+import disttrain, numpy as np
+job = disttrain.init(metrics=[])
+job.wrap({"wide": np.full(2, 0.1), "narrow": np.full(3, 0.1, "f4")}, state={"seen": np.zeros(1)})
+for batch in job.batches(range(10)):
+    print(job.variables["wide"].dtype, job.variables["narrow"].dtype, job.state["seen"].dtype)
+    gradients = {"wide": job.variables["wide"] / 3, "narrow": job.variables["narrow"] / 3}
+    job.push_pull(gradients, loss=0, state={"seen": job.state["seen"] + 0.1})
+"""
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            self.assertEqual([dtype for *_, dtype in worker.model["variables"]], ["float64", "float32", "float64"])
+            self.assertEqual((worker.words, worker.begins), (9, [2, 6, 0]))
+            initial = worker.initial()
+            self.assertEqual(initial["wide"], [0.1, 0.1])
+            self.assertNotEqual(initial["narrow"], [0.1, 0.1, 0.1])
+            parameters, gradients = worker.new_block(36), worker.new_block(36)
+            worker.fill(parameters, {"wide": [0.1, 0.7], "narrow": [1, 2, 3], "seen": [0.2]})
+            worker.start(parameters, gradients, [1])
+            self.assertEqual(worker.receive()["type"], "finished")
+            given = worker.values(gradients)
+            self.assertEqual((given["wide"], given["seen"]), ([0.1 / 3, 0.7 / 3], [0.2 + 0.1]))
+            worker.end()
+            _, output = worker.finish()
+            self.assertIn("float64 float32 float64", output)
 
     def test_steps(self):
         script = linear(
@@ -105,12 +133,16 @@ class JobTest(unittest.TestCase):
         self.assertEqual(gradients, {"layer/w": [3, 3, 3, 3], "layer/b": [1], "seen": [1]})
         self.assertEqual(output, ["batch [1, 2] 1 1 3 7", "batch [3] 1 1 3 7", "after the loop"])
 
+    def test_the_seed_is_known_before_the_first_step(self):
+        _, _, output = self.run_steps(linear(before="print(job.seed)"), [3])
+        self.assertEqual(output[0], "5")
+
     def test_step_returns_with_the_new_parameters(self):
         script = linear(show="float(job.variables['layer']['b'][0]), open('/proc/self/maps').read().count('memfd')")
         with FakeWorker(PYTHON, script) as worker:
             worker.open()
             # Two pairs of arrays alternate, as with train.pipeline = 1. Then one pair is released.
-            pairs = [[worker.new_block(4 * worker.elements) for _ in range(2)] for _ in range(3)]
+            pairs = [[worker.new_block(4 * worker.words) for _ in range(2)] for _ in range(3)]
             for i, pair in enumerate((0, 1, 0, 1, 2)):
                 values = {"layer/w": [0] * 4, "layer/b": [10 + i], "seen": [i]}
                 worker.fill(pairs[pair][0], values)
@@ -155,7 +187,7 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
             with FakeWorker(PYTHON, linear(init=init, data="", show=show), columns, batch_size=2) as worker:
                 worker.open()
                 self.assertEqual(worker.model["records"], 0)
-                parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+                parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
                 data = [
                     (bytes(range(8)),),
                     (array.array("i", [5, 6, 7]).tobytes(), array.array("Q", [2, 3]).tobytes()),
@@ -194,7 +226,7 @@ def evaluate(batch):
             worker.open()
             found = [worker.model[key] for key in ("evaluation_records", "evaluates", "predicts")]
             self.assertEqual(found, [2, True, True])
-            parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
             worker.fill(parameters, {"layer/w": [0] * 4, "layer/b": [5], "seen": [0]})
             worker.start(parameters, gradients, [0, 1], program="evaluate")
             answer = worker.receive()
@@ -212,7 +244,7 @@ def evaluate(batch):
     def test_checkpoints_are_asked_for(self):
         with FakeWorker(PYTHON, linear(init="", before="", show="job.checkpoint()")) as worker:
             worker.open()
-            parameters, gradients = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
             worker.start(parameters, gradients, [1])
             self.assertEqual(worker.receive(), {"type": "checkpoint"})  # the rehearsal asked for none
             self.assertEqual(worker.receive()["type"], "finished")
@@ -220,6 +252,13 @@ def evaluate(batch):
     def test_wrong_uses_are_told_to_the_worker(self):
         step = "job.push_pull({'layer': {'w': np.zeros((2, 2)), 'b': np.zeros(1)}}, loss=0)"
         for expected, script in {
+            "init() was called twice": linear(before="disttrain.init()"),
+            "job.on_predict() was called after job.batches()": linear(show="job.on_predict(len)"),
+            "got a Loader, which has no len(dataset) or no dataset[i]: pass the loader's data set": linear(
+                before="class Loader: dataset = collate_fn = __iter__ = __len__ = None", data="Loader()"
+            ),
+            "got a list_iterator, which has no len(dataset)": linear(data="iter([1])"),
+            "the tree of gradients isn't like": linear(init="").replace('"b": np.ones(1)}}', '"c": np.ones(1)}}'),
             "has no model yet": "import disttrain\njob = disttrain.init()\njob.batches([1])",
             "got no data set": linear(data=""),
             "is empty": linear(data="[]"),
@@ -231,7 +270,9 @@ def evaluate(batch):
             "is a tree of arrays: call job.push_pull": linear(show="job.step(loss=1)"),
             "didn't call job.step()": "import disttrain, numpy as np\njob = disttrain.init()\n"
             "job.wrap({'w': np.ones(4)})\nfor batch in job.batches([1]): pass",
-            "expected floats": linear(before="").replace("np.ones((2, 2))", "np.ones((2, 2), int)"),
+            "job.wrap() got one array, a ndarray with the shape [20]": "import disttrain, numpy as np\n"
+            "disttrain.init().wrap(np.zeros(20))",
+            "expected floats": linear(before="").replace('np.ones((2, 2), "f4")', "np.ones((2, 2), int)"),
             'without a "loss"': linear(init="", before="job.on_evaluate(lambda batch: {'accuracy': 1})"),
             "can't be stacked": linear(init="", data="[np.zeros(1), np.zeros(2)]"),
             'the new value of "seen" has the shape [2]; expected [1]': linear(show="").replace(
@@ -242,6 +283,23 @@ def evaluate(batch):
                 self.assertIn(expected, self.fail(script))
         column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False}
         self.assertIn("has a section [data]", self.fail(linear(), [column]))
+
+    def test_a_child_process_cant_use_the_job(self):
+        before = """
+import os
+def fork():
+    child = os.fork()
+    if child == 0:
+        try:
+            job.checkpoint()
+        except disttrain.DisttrainError as error:
+            print("child:", error, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+        answers, _, output = self.run_steps(linear(before=before, show="fork()"), [1], [2])
+        self.assertEqual([answer["loss_sum"] for answer in answers], [1, 2])
+        self.assertIn("child: a child process of the trainer used the job", "\n".join(output))
 
     def test_other_errors_are_only_printed(self):
         with FakeWorker(PYTHON, linear(init="", show="1 / 0")) as worker:
@@ -284,6 +342,12 @@ class AloneTest(unittest.TestCase):
         self.assertEqual(lines[-1], f"[-3.] [6.] {1 - 0.5 * 2 * 45}")
         self.assertIn("so it trains alone: SGD(0.5), batches of 4 records", done.stderr)
         self.assertIn("evaluation after epoch 1: loss 7", done.stderr)
+
+    def test_ctrl_c_is_one_line(self):
+        done = self.run_script(linear(show="os.kill(os.getpid(), signal.SIGINT)", before="import os, signal"))
+        self.assertEqual(done.returncode, -signal.SIGINT)
+        self.assertEqual(done.stderr.splitlines()[-1], "disttrain: interrupted in step 1")
+        self.assertNotIn("Traceback", done.stderr)
 
     def test_alone_a_data_set_is_required(self):
         done = self.run_script(linear(data=""))

@@ -82,17 +82,44 @@ VALUES = {
 }
 
 
+# Prints the layers' modes and statistics, and takes a case's code between wrap() and batches(), and in the loop.
+FROZEN_LAYER = """
+import disttrain, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(1)
+        self.head = torch.nn.Linear(1, 1)
+    def forward(self, x):
+        return self.head(self.norm(x))
+model = Net()
+for parameter in model.norm.parameters():
+    parameter.requires_grad = False
+model.norm.eval()
+job = disttrain.init(metrics=[])
+job.wrap(model)
+@job.on_evaluate
+def evaluate(batch):
+    return {{"loss": model(batch.x).sum()}}
+{before}
+for batch in job.batches({data}):
+    {show}
+    model(batch.x).sum().backward()
+    job.step(loss=0)
+"""
+
+
 class TorchModelTest(unittest.TestCase):
     def start(self, init="metrics=['accuracy']", step="job.step", script=SCRIPT):
         worker = FakeWorker(PYTHON, script.format(init=init, step=step))
         self.addCleanup(worker.__exit__)
         worker.open()
-        worker.pair = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+        worker.pair = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
         return worker
 
     def test_variables_are_the_trainable_parameters_and_the_buffers_of_the_state_dict(self):
         worker = self.start()
-        kinds = {name: kind for name, _, kind in worker.model["variables"]}
+        kinds = {name: kind for name, _, kind, _ in worker.model["variables"]}
         self.assertEqual(list(kinds), [*STATE, "unused", *NAMES[:-1]])  # as named_parameters() gives them
         self.assertEqual([name for name, kind in kinds.items() if kind == "state"], STATE)
         initial = worker.initial()
@@ -112,13 +139,14 @@ class TorchModelTest(unittest.TestCase):
             worker.end()
             code, output = worker.finish()
             self.assertEqual(code, 0, output)
-            parameters, printed, buffers = output.splitlines()
+            parameters, printed, buffers, warning = output.splitlines()
+            self.assertIn("the first step brought no gradient for unused: their gradients count as 0", warning)
             parameters, printed = eval(parameters), eval(printed)
             frozen = parameters.pop(0)  # parameters() begins with those of the module itself
             unused = parameters.pop(0)
             self.assertEqual((frozen, unused), ([1], [9, 9]))
             self.assertEqual(parameters, [VALUES[name] for name in NAMES[:-1]])
-            self.assertEqual(printed[:2], [None, None])
+            self.assertEqual(printed[:2], [None, [0, 0]])
             for name, gradient in zip(NAMES[:-1], printed[2:]):
                 for got, expected in zip(gradients[name], gradient):
                     self.assertAlmostEqual(got, expected, places=5)
@@ -129,7 +157,7 @@ class TorchModelTest(unittest.TestCase):
 
     def test_two_pairs_of_arrays_alternate(self):
         worker = self.start()
-        other = worker.new_block(4 * worker.elements), worker.new_block(4 * worker.elements)
+        other = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
         for i, pair in enumerate([worker.pair, other, worker.pair]):
             worker.fill(pair[0], {**VALUES, "norm.num_batches_tracked": [10 * i]})
             worker.start(*pair, [1, 3])
@@ -150,6 +178,47 @@ class TorchModelTest(unittest.TestCase):
             norm = [norm[0] + 2 * norm[1], 3 * norm[0] + 4 * norm[1]]
         for got, expected in zip(outputs, norm):
             self.assertAlmostEqual(got, expected, places=3)
+
+    def test_an_evaluation_leaves_the_modes_of_the_layers(self):
+        script = FROZEN_LAYER.format(
+            before="", data="[torch.tensor([2.0])]", show="print(model.training, model.norm.training, model.head.training)"
+        )
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            worker.start(parameters, gradients, [0], program="evaluate")
+            worker.receive()
+            worker.start(parameters, gradients, [0])
+            worker.receive()
+            worker.end()
+            self.assertEqual(worker.finish(), (0, "True False True\n"))
+
+    def test_weights_loaded_after_wrap_are_the_initial_ones(self):
+        before = "model.load_state_dict({name: value * 0 + 5 for name, value in model.state_dict().items()})"
+        script = FROZEN_LAYER.format(before=before, data="[torch.tensor([2.0])]", show="pass")
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            self.assertEqual(set(sum(worker.initial().values(), [])), {5.0})
+
+    def test_a_parameter_that_is_unfrozen_in_the_loop_is_an_error(self):
+        script = FROZEN_LAYER.format(before="", data="[torch.tensor([2.0])]", show="model.norm.weight.requires_grad = True")
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            worker.start(parameters, gradients, [0])
+            message = worker.receive()
+            self.assertEqual(message["type"], "failed")
+            self.assertIn('the parameter "norm.weight" got a gradient, but it was frozen', message["message"])
+
+    def test_a_data_set_without_numbers_is_an_error(self):
+        before = """
+class Stream(torch.utils.data.IterableDataset):
+    def __len__(self): return 3
+    def __iter__(self): return iter([torch.ones(1)] * 3)
+"""
+        with FakeWorker(PYTHON, FROZEN_LAYER.format(before=before, data="Stream()", show="pass")) as worker:
+            message = worker.receive()
+            self.assertIn("got a Stream, an IterableDataset; expected a map-style data set", message["message"])
 
     def test_gradients_of_the_last_layers_are_announced_early(self):
         worker = self.start(script=DEEP)
@@ -191,7 +260,7 @@ class TorchModelTest(unittest.TestCase):
             worker.end()
             worker.lines = worker.finish()[1].splitlines()
         self.assertEqual(rehearsed.first, plain.first)
-        self.assertEqual(len(rehearsed.lines), 6)
+        self.assertEqual(len(rehearsed.lines), 7)
         self.assertEqual(rehearsed.lines[3:], plain.lines)  # also the random number
 
 

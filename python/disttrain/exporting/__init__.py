@@ -45,8 +45,8 @@ def export(
         or its `logits`, or the first entry of a tuple. The loss gets what the model returned.
     metrics: a dict from names to disttrain.metrics, such as {"accuracy": Accuracy(), "top_5": TopK(5)}.
     limits: a dict from names of integer columns to the number of values that are allowed: 0 to limit - 1. Needed for
-        int32 and int64 columns, unless the export sees by itself that the column goes to an embedding, a cross entropy
-        or one_hot. A compiled program doesn't survive an index out of range, so workerd checks the limits. None: the
+        columns of int32 and int64, and of uint8 that the model converts to these, unless the export sees by itself that
+        the column goes to an embedding, a cross entropy or one_hot. A compiled program doesn't survive an index out of range, so workerd checks the limits. None: the
         column is no index, any value is allowed.
     dynamic_batch: the programs take batches of any size. False: exactly as many records as example_batch has.
     dtype: torch.float16 or torch.bfloat16: computes with autocast to this type. Variables stay float32. Default: as the
@@ -58,6 +58,7 @@ def export(
     Raises ExportError, whose message names the layer where it can.
     """
     from disttrain.exporting.batch import describe_batch
+    from disttrain.exporting.errors import check_folder
     from disttrain.exporting.model import describe_model
     from disttrain.exporting.programs import Functions
 
@@ -65,12 +66,14 @@ def export(
     path = str(path)
     if not path.endswith((".pt2", ".pt")):
         raise ExportError(f'export: the file name "{path}" ends neither in .pt2 (compiled) nor in .pt (TorchScript)')
+    check_folder(path)
     batch = describe_batch(example_batch, inputs, labels, dynamic_batch)
     described = describe_model(model, loss)
     with described.tracing_mode():
         functions = Functions(described, loss, batch, outputs, metrics or {}, dtype)
         batch.set_limits(functions.observe(), limits or {})
         if path.endswith(".pt2"):
+            described.refuse_compiled()
             from disttrain.exporting.pt2 import write
         else:
             from disttrain.exporting.torchscript import write

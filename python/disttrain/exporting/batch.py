@@ -1,6 +1,7 @@
 """The columns of a batch: what the model, the loss and the metrics take."""
 
 import dataclasses
+import numbers
 
 import torch
 
@@ -45,20 +46,27 @@ class BatchDescription:
     def examples(self):
         return len(self.columns[0].example)
 
-    def set_limits(self, seen, given):
-        """`seen`: the limits that the export found; `given`: the user's, which win."""
+    def set_limits(self, finder, given):
+        """`finder`: the LimitFinder, after a run of the model; `given`: the user's limits, which win."""
+        seen = {name: limit for name, limit in finder.limits.items() if name not in finder.unknown}
         by_name = {column.name: column for column in self.columns}
         for name in given:
             if name not in by_name:
                 raise ExportError(f'export: limits has "{name}", but the columns are {", ".join(by_name)}')
         for name, column in by_name.items():
-            if column.example.dtype not in (torch.int32, torch.int64):
+            if column.example.is_floating_point():
+                if name in finder.limits or given.get(name) is not None:
+                    raise ExportError(
+                        f'export: column "{name}" has dtype {DTYPES[column.example.dtype]}, but '
+                        f'{"limits names it" if name in given else "the model uses it as an index"}; expected integers, '
+                        "whose limit workerd checks: make it int64, int32 or uint8 in example_batch and in the data"
+                    )
                 continue
             if name in given:
-                column.limit = int(given[name] or 0)
+                column.limit = _limit(name, given[name])
             elif name in seen:
                 column.limit = seen[name]
-            else:
+            elif column.example.dtype != torch.uint8 or name in finder.widened | finder.unknown:
                 raise ExportError(
                     f'export: how large may the integers of column "{name}" be? An index out of range would end the '
                     f"worker's process, so workerd checks it. Give limits={{\"{name}\": N}} for values 0 to N - 1, or "
@@ -70,6 +78,17 @@ class BatchDescription:
                     f'export: column "{name}" of example_batch has values from {low} to {high}; its limit is '
                     f"{column.limit}, so expected 0 to {column.limit - 1}"
                 )
+
+
+def _limit(name, given):
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, numbers.Integral) or given < 1:
+        raise ExportError(
+            f'export: limits has {given!r} for column "{name}"; expected the number of values that are allowed, at least '
+            "1, or None if the column isn't used as an index"
+        )
+    return int(given)
 
 
 def describe_batch(example_batch, inputs, labels, dynamic):

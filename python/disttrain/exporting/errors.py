@@ -1,6 +1,7 @@
 """The error of an export, and the layer that it came from."""
 
 import contextlib
+import os
 
 
 class ExportError(Exception):
@@ -72,6 +73,16 @@ class NamedErrors:
             return False
         where = layer or "the loss, the metrics or the backward pass"
         raise ExportError(f"export: {where} fails when the model {self._doing}: {first_line(error)}{self._hint}") from error
+
+
+def check_folder(path):
+    """Compiling takes minutes, so an export looks first whether it can write its file."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise ExportError(f"export: can't write {path}: there is no folder {folder}; make it, or name another file")
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        why = "it is a folder" if os.path.isdir(path) else f"you may not write to the folder {folder}"
+        raise ExportError(f"export: can't write {path}: {why}; name another file")
 
 
 def first_line(error):

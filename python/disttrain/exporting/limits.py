@@ -4,16 +4,36 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+# The methods and functions that return the same numbers as their first argument has, maybe fewer of them, or as another
+# type.
+_KEEPING = frozenset(
+    "__getitem__ as_strided chunk clone contiguous detach expand expand_as flatten flip int long movedim narrow pad permute "
+    "ravel repeat reshape roll select split squeeze t to transpose type type_as unbind unflatten unsqueeze view "
+    "view_as".split()
+)
+# Those that read or write at indices, which are other arguments than the first.
+_INDEXING = frozenset(
+    "__getitem__ __setitem__ embedding_bag gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ "
+    "index_put index_put_ index_select scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
+    "take_along_dim".split()
+)
+
 
 class LimitFinder(TorchFunctionMode):
-    """While it is entered, notes which columns go to an embedding, a cross entropy or one_hot. `limits` then has the
-    smallest limit of each such column by name."""
+    """While it is entered, follows the columns through the model, and notes which ones go to an embedding, a cross
+    entropy or one_hot. Then `limits` has the smallest limit of each such column by name. `unknown` has the columns from
+    which the model computes indices whose limit the finder doesn't know. `widened` has the columns of bytes that became
+    int32 or int64: the model may use them as indices."""
 
     def __init__(self, columns):
         super().__init__()
-        # A view of a column has the column's storage.
-        self._names = {column.untyped_storage().data_ptr(): name for name, column in columns.items()}
+        # Place of a storage -> (column, whether the storage has the column's own numbers). A view has the storage of its
+        # column. `_kept` keeps the storages of copies alive, so that no other tensor gets their places.
+        self._known = {_place(column): (name, True) for name, column in columns.items()}
+        self._kept = []
         self.limits = {}
+        self.unknown = set()
+        self.widened = set()
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         keywords = keywords or {}
@@ -29,11 +49,48 @@ class LimitFinder(TorchFunctionMode):
             classes = arguments[1] if len(arguments) > 1 else keywords.get("num_classes", -1)
             if classes > 0:
                 self._note(arguments[0], classes)
-        return function(*arguments, **keywords)
+        elif getattr(function, "__name__", "") in _INDEXING:
+            for index in torch.utils._pytree.tree_leaves((arguments[1:], keywords)):
+                known = self._known_of(index)
+                if known is not None and index.dtype in (torch.int32, torch.int64):
+                    self.unknown.add(known[0])
+        result = function(*arguments, **keywords)
+        keeps = getattr(function, "__name__", "") in _KEEPING
+        for i, argument in enumerate([*arguments, *keywords.values()]):
+            known = self._known_of(argument)
+            # Other functions make floats of a column that can't come back as its indices.
+            if known is not None and ((keeps and i == 0) or _is_integer(argument)):
+                self._follow(result, argument, known[0], known[1] and keeps and i == 0)
+        return result
+
+    def _follow(self, result, argument, name, is_same):
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if not isinstance(tensor, torch.Tensor) or not (is_same or _is_integer(tensor)):
+                continue
+            if argument.dtype == torch.uint8 and tensor.dtype in (torch.int32, torch.int64):
+                self.widened.add(name)
+            if self._known_of(tensor) is None:
+                self._known[_place(tensor)] = name, is_same
+                self._kept.append(tensor)
+
+    def _known_of(self, value):
+        return self._known.get(_place(value)) if isinstance(value, torch.Tensor) else None
 
     def _note(self, index, limit):
+        # A cross entropy takes floats as probabilities.
         if not isinstance(index, torch.Tensor) or index.is_floating_point():
             return
-        name = self._names.get(index.untyped_storage().data_ptr())
-        if name is not None:
+        name, is_same = self._known_of(index) or (None, False)
+        if name is not None and not is_same:
+            self.unknown.add(name)
+        elif is_same:
             self.limits[name] = min(int(limit), self.limits.get(name, int(limit)))
+
+
+def _is_integer(tensor):
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+
+
+def _place(tensor):
+    with torch._C.DisableTorchFunction():
+        return tensor.untyped_storage().data_ptr()

@@ -5,30 +5,20 @@ import dataclasses
 
 import torch
 
+from disttrain.exporting.batch import DTYPES as COLUMN_DTYPES
 from disttrain.exporting.errors import ExportError, LayerTracker
 
 TRAINABLE, STATE, FROZEN = "trainable", "state", "frozen"
 # Begins the names of the loss's buffers. No layer's name has a colon.
 LOSS = "loss:"
-# State of other types is carried as float32, which holds integers up to this number exactly.
+# State of integers is carried as float32, which holds integers up to this number exactly.
 LARGEST_EXACT = 2**24
-STATE_DTYPES = {
-    torch.float32: "float32",
-    torch.float64: "float64",
-    torch.float16: "float16",
-    torch.bfloat16: "bfloat16",
-    torch.int32: "int32",
-    torch.int64: "int64",
-    torch.uint8: "uint8",
-    torch.int8: "int8",
-    torch.int16: "int16",
-    torch.bool: "bool",
-}
+STATE_DTYPES = {**COLUMN_DTYPES, torch.int8: "int8", torch.int16: "int16", torch.bool: "bool"}
 
 
 @dataclasses.dataclass
 class Variable:
-    """Trainable variables and state enter and leave a program as float32. Frozen ones enter it as they are."""
+    """Trainable variables and state enter and leave a program in `carried_dtype`. Frozen ones enter it as they are."""
 
     name: str
     kind: str
@@ -36,10 +26,16 @@ class Variable:
     persistent: bool  # whether state_dict() has it
 
     @property
+    def carried_dtype(self):
+        """The cluster keeps float64 as it is, and all other types as float32."""
+        if self.kind == FROZEN or self.tensor.dtype == torch.float64:
+            return self.tensor.dtype
+        return torch.float32
+
+    @property
     def carried(self):
         """The value as it enters a program."""
-        value = self.tensor.detach()
-        return (value if self.kind == FROZEN else value.to(torch.float32)).contiguous()
+        return self.tensor.detach().to(self.carried_dtype).contiguous()
 
     def described(self):
         return {
@@ -88,6 +84,16 @@ class DescribedModel:
             if isinstance(module, norms) and module.track_running_stats and self.trains[module]
             for buffer in ("running_mean", "running_var")
         }
+
+    def refuse_compiled(self):
+        """Layers that torch.jit has compiled run in .pt files only."""
+        for module in (*self.trains, self.loss):
+            if isinstance(module, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+                where = self.layers.name_of(module) if module in self.trains else "the loss"
+                raise ExportError(
+                    f"export: {where} was compiled by torch.jit, which torch.export doesn't take; export to a .pt file, "
+                    "or pass the model as it was before torch.jit"
+                )
 
     def of_kind(self, kind):
         return [variable for variable in self.variables if variable.kind == kind]

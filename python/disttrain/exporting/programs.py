@@ -7,15 +7,17 @@ Each function takes all variables in the sidecar's order (Variable.carried), and
     predict   [outputs]
 
 loss_sum is a float64 scalar, accumulators has the accumulators of all metrics one after the other (float64), gradients
-and new values are float32, and so are the outputs, with the shape [records, values].
+and new values are of the variable's carried_dtype. The outputs are float32, with the shape [records, values].
 """
 
 import torch
 
+from disttrain.exporting import sidecar
 from disttrain.exporting.batch import DTYPES
 from disttrain.exporting.errors import ExportError, NamedErrors
 from disttrain.exporting.limits import LimitFinder
 from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
+from disttrain.metrics import Metric
 
 MAX_METRICS = 64  # kMaxMetrics in common/model_metric.h
 
@@ -24,8 +26,13 @@ class Functions:
     def __init__(self, described, loss, batch, outputs, metrics, dtype):
         if dtype not in (None, torch.float32, torch.float16, torch.bfloat16):
             raise ExportError(f"export: dtype is {dtype}; expected torch.float16 or torch.bfloat16")
+        _check_metrics(metrics)
         if len(metrics) > MAX_METRICS:
             raise ExportError(f"export: {len(metrics)} metrics; expected at most {MAX_METRICS}")
+        for name in metrics:
+            problem = sidecar.problem_of_metric_name(name)
+            if problem:
+                raise ExportError(f"export: {problem}")
         self.described = described
         self.batch = batch
         self.metrics = metrics
@@ -39,13 +46,15 @@ class Functions:
         return self.batch.inputs if program == "predict" else list(self.columns)
 
     def observe(self):
-        """Runs the model once as it is. Finds out which buffers are state, and returns the limits of integer columns
-        that the run showed. Errors of the user's code come up here, with their layer."""
+        """Runs the model once as it is. Finds out which buffers are state, and returns the LimitFinder that has followed
+        the columns. Errors of the user's code come up here, with their layer."""
         described = self.described
         values = {variable.name: variable.tensor.detach().clone() for variable in described.variables}
         versions = {name: value._version for name, value in values.items()}
-        # The operator of batch norm and instance norm changes its statistics without a new version of the tensors.
+        # The operator of batch norm and instance norm changes its statistics without a new version of the tensors, and
+        # maybe to the same values. Compiled layers (ScriptModule) and calls of the operator aren't among the statistics.
         statistics = described.training_statistics()
+        before = {variable.name: variable.tensor.detach().clone() for variable in described.of_kind(FROZEN)}
         columns = {name: column.example for name, column in self.columns.items()}
         finder = LimitFinder(columns)
         described.set_training(True)
@@ -61,6 +70,7 @@ class Functions:
                     value is not values[variable.name]
                     or value._version != versions[variable.name]
                     or variable.name in statistics
+                    or not torch.equal(value, before[variable.name])
                 ):
                     self._make_state(variable)
         if loss.numel() != 1 and tuple(loss.shape) != (self.batch.examples,):
@@ -70,7 +80,7 @@ class Functions:
             )
         if not torch.isfinite(loss).all():
             raise ExportError("export: the loss of example_batch is NaN or infinite; check the batch and the model")
-        return finder.limits
+        return finder
 
     def step(self, *arguments):
         described = self.described
@@ -88,7 +98,7 @@ class Functions:
             if variable.kind == TRAINABLE:
                 results.append(of_leaf[variable.name].detach())
             elif variable.kind == STATE:
-                results.append(state[variable.name].detach().to(torch.float32))
+                results.append(state[variable.name].detach().to(variable.carried_dtype))
         return results
 
     def evaluate(self, *arguments):
@@ -191,6 +201,19 @@ class Functions:
 def as_rows(outputs):
     """One row of float32 for each record."""
     return outputs.reshape(outputs.shape[0], -1).to(torch.float32)
+
+
+def _check_metrics(metrics):
+    example = 'such as {"accuracy": disttrain.metrics.Accuracy()}'
+    if not isinstance(metrics, dict):
+        raise ExportError(f"export: metrics is a {type(metrics).__name__}; expected a dict from names to metrics, {example}")
+    for name, metric in metrics.items():
+        if not isinstance(name, str):
+            raise ExportError(f"export: a metric's name is {name!r}; expected a string, {example}")
+        if not isinstance(metric, Metric):
+            raise ExportError(
+                f'export: metric "{name}" is {metric!r}; expected an object of a class of disttrain.metrics, {example}'
+            )
 
 
 def _usual_outputs(returned):

@@ -33,10 +33,10 @@ def _write(path, libraries, sidecars):
     """torch's writer stores the members uncompressed, and aligns their bytes."""
     from torch.export.pt2_archive._package import PT2ArchiveWriter
 
-    with tempfile.TemporaryDirectory(prefix=".disttrain-export-", dir=os.path.dirname(path) or ".") as folder:
-        # The members' folder in the package gets the name of the file.
-        unfinished = pathlib.Path(folder) / os.path.basename(path)
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix=".disttrain-export-", dir=os.path.dirname(path) or ".") as folder:
+            # The members' folder in the package gets the name of the file.
+            unfinished = pathlib.Path(folder) / os.path.basename(path)
             with PT2ArchiveWriter(str(unfinished)) as archive:
                 for program, files in libraries.items():
                     # PyTorch's loader finds the metadata by the name of the source, which it doesn't read.
@@ -46,5 +46,5 @@ def _write(path, libraries, sidecars):
                 for name, content in sidecars.items():
                     archive.write_bytes(name, content)
             os.replace(unfinished, path)
-        except OSError as error:
-            raise ExportError(f"export: can't write {path}: {error.strerror}") from error
+    except OSError as error:
+        raise ExportError(f"export: can't write {path}: {error.strerror}") from error

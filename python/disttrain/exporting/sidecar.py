@@ -10,9 +10,12 @@ import re
 import struct
 
 FORMAT = 1
+FORMAT_WITH_DOUBLES = 2  # a trainable or state variable is float64, and the programs take it as that
 JSON_NAME = "disttrain.json"
 VALUES_NAME = "disttrain.safetensors"
-METRIC_NAME = re.compile(r"[A-Za-z0-9_./-]{1,100}")  # is_metric_name in common/model_metric.h
+# As is_metric_name in common/model_metric.h: a name's characters, and the names of a job's own figures.
+METRIC_NAME = re.compile(r"[A-Za-z0-9_./-]{1,100}")
+TAKEN_METRIC_NAMES = ("loss", "learning_rate", "steps_per_second", "examples_per_second")
 
 SAFETENSORS_DTYPES = {
     "float32": "F32",
@@ -28,6 +31,16 @@ SAFETENSORS_DTYPES = {
 }
 
 
+def problem_of_metric_name(name):
+    """What is wrong with the name of a metric; None if nothing is."""
+    if METRIC_NAME.fullmatch(name) and name not in TAKEN_METRIC_NAMES:
+        return None
+    return (
+        f'metric name "{name}": expected 1 to 100 of the characters A-Z a-z 0-9 _ . / -, and none of the names of '
+        f"a job's own figures: {', '.join(TAKEN_METRIC_NAMES)}"
+    )
+
+
 def encode_json(*, kind, library, library_version, cpu, batch, variables, aliases, columns, metrics, programs):
     """The bytes of disttrain.json.
 
@@ -36,11 +49,9 @@ def encode_json(*, kind, library, library_version, cpu, batch, variables, aliase
     name, kind, shape, dtype, persistent. columns: dicts with name, dtype, shape, limit. metrics: {name: kind}.
     programs: {name: names of its columns}.
     """
-    for name in metrics:
-        if not METRIC_NAME.fullmatch(name):
-            raise ValueError(f'metric name "{name}": expected 1 to 100 of the characters A-Z a-z 0-9 _ . / -')
+    has_doubles = any(each["dtype"] == "float64" and each["kind"] != "frozen" for each in variables)
     described = {
-        "format": FORMAT,
+        "format": FORMAT_WITH_DOUBLES if has_doubles else FORMAT,
         "kind": kind,
         "library": library,
         "library_version": library_version,

@@ -3,7 +3,6 @@
 import torch
 
 from disttrain.exporting import sidecar
-from disttrain.exporting.errors import ExportError
 from disttrain.exporting.model import STATE_DTYPES
 
 
@@ -15,21 +14,18 @@ def torch_version():
 def encode(functions, kind, cpu, programs):
     """The bytes of disttrain.json and of disttrain.safetensors."""
     described = functions.described
-    try:
-        text = sidecar.encode_json(
-            kind=kind,
-            library="torch",
-            library_version=torch_version(),
-            cpu=cpu,
-            batch=None if functions.batch.dynamic else functions.batch.examples,
-            variables=[variable.described() for variable in described.variables],
-            aliases=described.aliases,
-            columns=[column.described() for column in functions.batch.columns],
-            metrics={name: metric.kind for name, metric in functions.metrics.items()},
-            programs={program: functions.columns_of(program) for program in programs},
-        )
-    except ValueError as error:
-        raise ExportError(f"export: {error}") from error
+    text = sidecar.encode_json(
+        kind=kind,
+        library="torch",
+        library_version=torch_version(),
+        cpu=cpu,
+        batch=None if functions.batch.dynamic else functions.batch.examples,
+        variables=[variable.described() for variable in described.variables],
+        aliases=described.aliases,
+        columns=[column.described() for column in functions.batch.columns],
+        metrics={name: metric.kind for name, metric in functions.metrics.items()},
+        programs={program: functions.columns_of(program) for program in programs},
+    )
     return text, sidecar.encode_values([_tensor(variable) for variable in described.variables])
 
 

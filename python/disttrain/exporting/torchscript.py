@@ -10,6 +10,7 @@ import torch
 
 from disttrain.exporting import sidecar, torch_sidecar
 from disttrain.exporting.comparing import compare_trace
+from disttrain.exporting.decisions import DecisionWatch
 from disttrain.exporting.errors import ExportError, NamedErrors
 from disttrain.exporting.programs import as_rows
 
@@ -67,9 +68,17 @@ def _examples(functions):
 
 
 def _trace(functions):
-    with warnings.catch_warnings(), NamedErrors(functions.described.layers, "is traced by TorchScript"):
-        warnings.simplefilter("ignore")
-        return torch.jit.trace_module(_Programs(functions), _examples(functions), check_trace=False)
+    programs, examples, layers = _Programs(functions), _examples(functions), functions.described.layers
+    watch = DecisionWatch(layers)
+    with torch.no_grad(), NamedErrors(layers, "runs"), watch:
+        for program, columns in examples.items():
+            getattr(programs, program)(*columns)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with NamedErrors(layers, "is traced by TorchScript"):
+            traced = torch.jit.trace_module(programs, examples, check_trace=False)
+    watch.check(told)
+    return traced
 
 
 def _compare(functions, traced):
@@ -100,10 +109,10 @@ def _unchanged(model):
 
 
 def _save(path, traced, members):
-    with tempfile.TemporaryDirectory(prefix=".disttrain-export-", dir=os.path.dirname(path) or ".") as folder:
-        unfinished = pathlib.Path(folder) / os.path.basename(path)
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix=".disttrain-export-", dir=os.path.dirname(path) or ".") as folder:
+            unfinished = pathlib.Path(folder) / os.path.basename(path)
             torch.jit.save(traced, str(unfinished), _extra_files=members)
             os.replace(unfinished, path)
-        except OSError as error:
-            raise ExportError(f"export: can't write {path}: {error.strerror}") from error
+    except OSError as error:
+        raise ExportError(f"export: can't write {path}: {error.strerror}") from error

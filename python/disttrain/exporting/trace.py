@@ -10,6 +10,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from disttrain.exporting.comparing import compare_trace
+from disttrain.exporting.cropping import decompositions
 from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 
 # Sizes of batches with which the conditions that a model makes about its batch are tried.
@@ -47,7 +48,7 @@ def _graph(functions, program):
     named = NamedErrors(functions.described.layers, f"is traced for its program {program}", watched.layer_ended)
     # With oneDNN, a recurrent layer becomes one operator, whose backward pass fails in compiled programs.
     with named, torch.backends.mkldnn.flags(enabled=False):
-        graph = make_fx(getattr(functions, program), tracing_mode="symbolic")(*fakes)
+        graph = make_fx(getattr(functions, program), decompositions(), tracing_mode="symbolic")(*fakes)
     if batch.dynamic:
         watched.check()
     return graph

@@ -1,6 +1,7 @@
 """What a model of JAX consists of: its variables, its state, and the columns of its batches."""
 
 import dataclasses
+import numbers
 
 import jax
 import numpy as np
@@ -39,12 +40,18 @@ class Columns:
         return dict(zip(self.names, arrays)) if self.is_dict else tuple(arrays)
 
 
+def carried_dtype(array):
+    """The dtype in which an array that isn't frozen enters a program: the cluster keeps float64 as it is, and all other
+    types as float32."""
+    return np.dtype(np.float64 if array.dtype == np.float64 else np.float32)
+
+
 def _path_name(path, what):
     return jax.tree_util.keystr(path, simple=True, separator="/") or what
 
 
 def describe_leaves(tree, what, dtypes):
-    """The arrays of params or state. Refuses what disttrain can't keep as float32, and numbers that aren't finite."""
+    """The arrays of params or state. Refuses what disttrain can't keep, and numbers that aren't finite."""
     flat, structure = jax.tree_util.tree_flatten_with_path(tree)
     leaves = Leaves([], [], structure)
     for path, leaf in flat:
@@ -55,7 +62,7 @@ def describe_leaves(tree, what, dtypes):
             raise ExportError(f'{what}: "{name}" has dtype {array.dtype}; expected one of {", ".join(dtypes)}')
         if array.size == 0:
             raise ExportError(f'{what}: "{name}" has shape {array.shape}; expected at least one element')
-        if not np.all(np.isfinite(array.astype(np.float32))):
+        if not np.all(np.isfinite(array.astype(carried_dtype(array)))):
             raise ExportError(f'{what}: "{name}" has a value that is NaN, infinite, or too large for float32; export '
                               "the model with finite values")
         leaves.names.append(name)
@@ -90,10 +97,15 @@ def describe_columns(example_batch):
 def describe_batch_sizes(batch_sizes, example_size):
     if batch_sizes is None:
         return sorted({example_size, *(2**i for i in range(example_size.bit_length()))}, reverse=True)
-    sizes = sorted({int(size) for size in batch_sizes}, reverse=True)
-    if not sizes or sizes[-1] < 1:
-        raise ExportError(f"batch_sizes is {sizes}; expected at least one number, each at least 1")
-    return sizes
+    sizes = list(batch_sizes) if np.iterable(batch_sizes) and not isinstance(batch_sizes, str) else []
+    if not sizes or not all(_is_count(size) for size in sizes):
+        raise ExportError(f"batch_sizes is {batch_sizes!r}; expected a list of whole numbers, each at least 1, such as "
+                          "[64, 32]")
+    return sorted({int(size) for size in sizes}, reverse=True)
+
+
+def _is_count(value):
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 1
 
 
 def matches(name, patterns):
@@ -101,6 +113,8 @@ def matches(name, patterns):
 
 
 def check_names(variables, state, frozen, limits, columns):
+    if isinstance(frozen, str):
+        raise ExportError(f'frozen is the text "{frozen}"; expected a list of names, such as ["{frozen}"]')
     for name in variables + state:
         if (variables + state).count(name) > 1:
             raise ExportError(f'params and state have two arrays with the name "{name}"; rename one of them')
@@ -108,5 +122,9 @@ def check_names(variables, state, frozen, limits, columns):
         if not any(matches(name, [pattern]) for name in variables):
             raise ExportError(f'frozen: no variable is named "{pattern}"; the variables are {", ".join(variables)}')
     for name in limits or {}:
-        if name not in columns:
-            raise ExportError(f'limits: no column is named "{name}"; the columns are {", ".join(columns)}')
+        if name not in columns.names:
+            raise ExportError(f'limits: no column is named "{name}"; the columns are {", ".join(columns.names)}')
+        dtype = columns.arrays[columns.names.index(name)].dtype
+        if not _is_count(limits[name]) or not np.issubdtype(dtype, np.integer):
+            raise ExportError(f'limits has {limits[name]!r} for column "{name}" of {dtype}; expected the number of values '
+                              "that are allowed, at least 1, for a column of integers")

@@ -1,27 +1,25 @@
 """The programs of a model of JAX: step, evaluate and predict as functions of flat lists of arrays."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from disttrain import jax_metrics
+from disttrain.exporting import sidecar
 from disttrain.exporting.errors import ExportError
+from disttrain.jax_exporting.arrays import carried_dtype
 
 MAX_METRICS = 64
-METRIC_NAME = re.compile(r"[A-Za-z0-9_./-]{1,100}")
-# The names of a job's own figures (is_metric_name in common/model_metric.h).
-TAKEN_METRIC_NAMES = ("loss", "learning_rate", "steps_per_second", "examples_per_second")
 
 
 class Model:
     """The programs of a model as functions of flat lists of arrays, in the order of the package's description.
 
-    Inputs: the trainable variables and the state as float32, the frozen variables in their own dtypes, the columns, and
-    for a step the seed of its random numbers, uint32[2]. Outputs of a step: the loss, the accumulators of all metrics
-    (left out if there are none), the gradients of the trainable variables, the new state. Of an evaluation: the loss
-    and the accumulators. Of a prediction: the outputs. All outputs are float32. StableHloProgram in
+    Inputs: the trainable variables and the state in their carried_dtype(), the frozen variables in their own dtypes,
+    the columns, and for a step the seed of its random numbers, uint32[2]. Outputs of a step: the loss, the accumulators
+    of all metrics (left out if there are none), the gradients of the trainable variables, the new state. Of an
+    evaluation: the loss and the accumulators. Of a prediction: the outputs. Gradients and new state are of the
+    variable's carried_dtype(), and all other outputs are float32. StableHloProgram in
     workerd/compute/pjrt/stablehlo_model.h says the same.
     """
 
@@ -93,8 +91,8 @@ class Model:
         """(name, kind, array) of all variables, in the order and with the dtypes in which a program takes them."""
         names, arrays = self.variables.names, self.variables.arrays
         state = zip(self.state.names, self.state.arrays)
-        return ([(names[i], "trainable", arrays[i].astype(np.float32)) for i in self.trainable] +
-                [(name, "state", array.astype(np.float32)) for name, array in state] +
+        return ([(names[i], "trainable", arrays[i].astype(carried_dtype(arrays[i]))) for i in self.trainable] +
+                [(name, "state", array.astype(carried_dtype(array))) for name, array in state] +
                 [(names[i], "frozen", arrays[i]) for i in self.frozen])
 
     def _dtypes(self):
@@ -131,7 +129,8 @@ class Model:
             if jnp.shape(array) != example.shape:
                 raise ExportError(f'step_fn returned state "{name}" with shape {jnp.shape(array)}; expected '
                                   f"{example.shape}, as given")
-        return [jnp.asarray(array).astype(jnp.float32) for array in arrays]
+        return [jnp.asarray(array).astype(carried_dtype(example))
+                for array, example in zip(arrays, self.state.arrays)]
 
     def _parts(self, result, function, with_state):
         """Splits what the user's function returned into the loss, the metrics and the new state."""
@@ -160,9 +159,9 @@ class Model:
                                       "accumulator that a function of disttrain.jax_metrics makes")
                 metric = jax_metrics.Accumulator(jnp.stack([metric.astype(jnp.float32) * examples,
                                                             jnp.float32(examples)]), "mean")
-            if not METRIC_NAME.fullmatch(name) or name in TAKEN_METRIC_NAMES:
-                raise ExportError(f'{function}: a metric can\'t be named "{name}"; expected 1 to 100 characters of '
-                                  f"A-Z, a-z, 0-9 and _./-, and none of {', '.join(TAKEN_METRIC_NAMES)}")
+            problem = sidecar.problem_of_metric_name(name)
+            if problem:
+                raise ExportError(f"{function}: {problem}")
             if metric.values.shape != (jax_metrics.size_of(metric.kind),):
                 raise ExportError(f'{function}: the accumulator of metric "{name}" has shape {metric.values.shape}; '
                                   f"{metric.kind} needs {jax_metrics.size_of(metric.kind)} numbers")

@@ -44,6 +44,11 @@ class BranchOnValue(nn.Module):
         return hidden * 2 if hidden.sum() > 0 else hidden
 
 
+class BranchOnSizeOfTheLayer(nn.Module):
+    def forward(self, hidden):
+        return hidden * 2 if hidden.shape[1] > 3 else hidden
+
+
 class ThroughNumpy(nn.Module):
     def forward(self, hidden):
         return torch.from_numpy(hidden.detach().numpy()) * 2
@@ -106,6 +111,31 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused('layer "middle" (BranchOnValue)', text, model=Doubled(BranchOnValue()))
         self.assert_refused('layer "middle" (ThroughNumpy)', model=Doubled(ThroughNumpy()))
 
+    def test_ValueInPythonIsRefusedForTorchScriptToo(self):
+        texts = ('layer "middle" (BranchOnValue)', "errors_test.py:", "if hidden.sum() > 0", "would keep the example's value")
+        self.assert_refused(*texts, model=Doubled(BranchOnValue()), ending=".pt")
+        dropping = Doubled(nn.Sequential(nn.Dropout(0.5), BranchOnValue()))
+        self.assert_refused('layer "middle.1" (BranchOnValue)', model=dropping, ending=".pt")
+        self.assert_refused(
+            "uses a tensor's value in Python",
+            loss=lambda outputs, labels: nn.functional.cross_entropy(outputs, labels) * float(outputs.max()),
+            ending=".pt",
+        )
+        path = self.folder / "step.pt"
+        disttrain.export(Doubled(BranchOnSizeOfTheLayer()), nn.CrossEntropyLoss(), example(), path, say=None)
+        self.assertTrue(path.exists())
+
+    def test_ModelWithDropoutIsCompared(self):
+        class Dropped(nn.Module):
+            def forward(self, hidden):
+                return nn.functional.dropout(hidden, 0.5, self.training) * float(len(hidden))
+
+        text = "the traced program step has another result than the model on a batch of 5 records"
+        self.assert_refused(text, model=Doubled(Dropped()), ending=".pt")
+        path = self.folder / "step.pt"
+        disttrain.export(Doubled(nn.Dropout(0.5)), nn.CrossEntropyLoss(), example(), path, say=None)
+        self.assertTrue(path.exists())
+
     def test_ErrorOfTheUsersCodeNamesTheLayer(self):
         model = Doubled(nn.Linear(8, 7))
         self.assert_refused('layer "last" (Linear) fails when the model runs', "mat1 and mat2", model=model)
@@ -128,6 +158,9 @@ class ErrorsTest(unittest.TestCase):
         text = 'column "labels" of example_batch has values from 0 to 2; its limit is 2'
         self.assert_refused(text, loss=loss, limits={"labels": 2})
         self.assert_refused('limits has "label", but the columns are inputs, labels', limits={"label": 3})
+        for limit in (-1, 0, 2.5, "3", True):
+            self.assert_refused(f'limits has {limit!r} for column "labels"', "at least 1", limits={"labels": limit})
+        self.assert_refused('column "inputs" has dtype float32, but limits names it', limits={"inputs": 3})
 
     def test_LossOfAnotherShapeIsRefused(self):
         self.assert_refused("the loss has the shape [4, 3]", loss=lambda outputs, labels: outputs)
@@ -161,7 +194,22 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused('cpu is "i386"', cpu="i386")
         self.assert_refused("a TorchScript file runs on all processors", cpu="x86-64-v3", ending=".pt")
         self.assert_refused("dtype is torch.int8", dtype=torch.int8)
-        self.assert_refused('metric name "top 5"', metrics={"top 5": metrics.TopK(5)}, ending=".pt")
+        self.assert_refused("metrics is a list; expected a dict from names to metrics", metrics=[metrics.Accuracy()])
+        self.assert_refused("a metric's name is 5; expected a string", metrics={5: metrics.TopK(5)})
+        self.assert_refused('metric "accuracy" is <class ', "; expected an object of a class of disttrain.metrics", metrics={"accuracy": metrics.Accuracy})
+        for ending in (".pt", ".pt2"):
+            self.assert_refused('metric name "top 5"', metrics={"top 5": metrics.TopK(5)}, ending=ending)
+            text = 'metric name "loss": expected 1 to 100 of the characters'
+            self.assert_refused(text, "none of the names of a job's own figures", metrics={"loss": metrics.TopK(5)}, ending=ending)
+
+    def test_PlaceThatCantBeWrittenIsFoundFirst(self):
+        for ending in (".pt", ".pt2"):
+            self.assert_refused("can't write", "there is no folder", ending="/none/a" + ending)
+
+    def test_ModelsOfTorchJitGoToTorchScriptFilesOnly(self):
+        text = "was compiled by torch.jit, which torch.export doesn't take; export to a .pt file"
+        self.assert_refused('layer "middle" (', text, model=Doubled(torch.jit.script(nn.Linear(8, 8))))
+        self.assert_refused("the model itself (", text, model=torch.jit.script(Doubled(nn.ReLU())))
 
 
 if __name__ == "__main__":

@@ -198,12 +198,15 @@ class NumbersTest(unittest.TestCase):
         traced = self.check(ConvNet(), loss, self.images, ["inputs"], "labels")
         self.assertEqual(traced.kinds()["loss:weight"], FROZEN)
 
-    def test_VariablesOfFloat64AreCarriedAsFloat32(self):
+    def test_VariablesOfFloat64StayFloat64(self):
         def batch_of(size):
             return {"inputs": torch.randn(size, 5, dtype=torch.float64), "labels": torch.randint(0, 3, (size,))}
 
-        traced = self.check(nn.Sequential(nn.Linear(5, 3).double()), nn.CrossEntropyLoss(), batch_of, ["inputs"], "labels")
-        self.assertEqual({value.dtype for value in traced.values}, {torch.float32})
+        model = nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3)).double()
+        traced = self.check(model, nn.CrossEntropyLoss(), batch_of, ["inputs"], "labels", tolerance=1e-12)
+        dtypes = {variable.name: value.dtype for variable, value in zip(traced.described.variables, traced.values)}
+        self.assertEqual(dtypes.pop("1.num_batches_tracked"), torch.float32)
+        self.assertEqual(set(dtypes.values()), {torch.float64})
 
     def test_AutocastComputesInBfloat16(self):
         traced = self.check(ConvNet(), nn.CrossEntropyLoss(), self.images, ["inputs"], "labels", tolerance=5e-2,

@@ -1,0 +1,127 @@
+"""The tensors of a torch module in one pair of the worker's flat arrays, the parameters and the gradients.
+
+Parameters and buffers become views of that memory, and so does each parameter's `grad`. The backward pass then adds the
+gradients up right there, and nothing is copied after it. In a step of a GPT-2 with 3.3 MB of gradients this takes
+0.2 ms less than a copy after the backward pass, although the array must be set to 0 before each step.
+
+A tensor that isn't on the CPU, or isn't of the type of its variable, can't be such a view. Its new value is copied into
+it before each computation, and its gradient out of it after each backward pass. If a script has given a parameter
+another tensor as its gradient, as module.zero_grad() does, that tensor is copied as well.
+"""
+
+import operator
+
+import torch
+
+from disttrain.errors import DisttrainError
+from disttrain.variable import split
+
+_grad_of = operator.attrgetter("grad")
+
+
+class TorchArrays:
+    def __init__(self, variables, tensors, begins, parameters, gradients):
+        self._variables = variables
+        self._tensors = tensors
+        self._flat_gradients = torch.from_numpy(gradients)
+        self.values = [torch.from_numpy(view) for view in split(parameters, begins, variables)]
+        self.gradients = [torch.from_numpy(view) for view in split(gradients, begins, variables)]
+        self._is_view = [t.dtype == v.dtype and t.device.type == "cpu" for t, v in zip(tensors, self.values)]
+        self._converted = [i for i, is_view in enumerate(self._is_view) if not is_view]
+        self._trained = [i for i, variable in enumerate(variables) if variable.kind == "trainable"]
+        self._state = [i for i, variable in enumerate(variables) if variable.kind == "state"]
+        self._parameters = [tensors[i] for i in self._trained]
+        # What tensor.grad of each parameter is at the beginning of a step.
+        self._prepared = [self.gradients[i] if self._is_view[i] else None for i in self._trained]
+        self._is_prepared = False  # all of them are so
+        # A parameter that got a gradient in an earlier step, and the version of its place after clear().
+        self._probe = 0
+        self._version = 0
+        self._is_checked = False
+
+    # ---- values ----
+
+    def attach(self):
+        """Makes the module's tensors views of the arrays."""
+        for tensor, value, is_view in zip(self._tensors, self.values, self._is_view):
+            if is_view:
+                tensor.data = value
+        self._is_prepared = False
+        self._is_checked = False
+
+    @torch.no_grad()
+    def load(self):
+        """Copies the values of tensors that aren't views into them."""
+        for i in self._converted:
+            tensor, value = self._tensors[i], self.values[i]
+            tensor.copy_(value if tensor.is_floating_point() else value.round())
+
+    @torch.no_grad()
+    def store(self):
+        """The opposite of load()."""
+        for i in self._converted:
+            self.values[i].copy_(self._tensors[i])
+
+    # ---- gradients ----
+
+    # clear(), has_gradient() and collect() run in each step, with cold caches. So in the usual case they do nothing for
+    # each array, except for one loop that runs in C.
+
+    def clear(self):
+        """Sets all gradients to 0."""
+        if not self._is_prepared:
+            for tensor, grad in zip(self._parameters, self._prepared):
+                tensor.grad = grad
+            self._is_prepared = not self._has_converted_parameters()
+        self._flat_gradients.zero_()
+        self._version = self.gradients[self._trained[self._probe]]._version
+
+    def has_gradient(self):
+        """Whether a backward pass has brought a gradient since clear()."""
+        if self.gradients[self._trained[self._probe]]._version != self._version:
+            return True
+        for probe, gradient in enumerate(map(_grad_of, self._parameters)):
+            if gradient is not None and (gradient is not self._prepared[probe] or bool(gradient.any())):
+                self._probe = probe
+                return True
+        return False
+
+    def names_without_gradient(self):
+        """The parameters that the first step's backward pass hasn't reached."""
+        return [
+            self._variables[i].name
+            for i, grad in zip(self._trained, map(_grad_of, self._parameters))
+            if grad is None or (grad is self.gradients[i] and grad._version == 0)
+        ]
+
+    def collect(self, done=()):
+        """Copies what isn't in the array of gradients yet. `done`: indices of the variables that are there already."""
+        if not self._is_checked:
+            self._check_places()
+        to = [self.gradients[i] for i in self._state]
+        values = [self._tensors[i] for i in self._state]
+        if any(map(operator.is_not, map(_grad_of, self._parameters), self._prepared)) or not self._is_prepared:
+            self._is_prepared = False
+            for i, tensor in zip(self._trained, self._parameters):
+                grad, place = tensor.grad, self.gradients[i]
+                if grad is place or i in done:
+                    continue
+                if grad is None:
+                    place.zero_()  # the loss doesn't depend on this parameter
+                    continue
+                to.append(place)
+                values.append(grad.to_dense() if grad.is_sparse else grad)
+        if to:
+            torch._foreach_copy_(to, values)
+
+    def _has_converted_parameters(self):
+        return any(grad is None for grad in self._prepared)
+
+    def _check_places(self):
+        self._is_checked = True
+        for variable, tensor, value, is_view in zip(self._variables, self._tensors, self.values, self._is_view):
+            if is_view and tensor.data_ptr() != value.data_ptr():
+                raise DisttrainError(
+                    f'"{variable.name}" isn\'t in the worker\'s memory any more, because the script moved, converted '
+                    "or replaced it in the loop: do this before job.batches()"
+                )

@@ -1,0 +1,71 @@
+"""Takes the weights of a checkpoint into a torch module (disttrain.load_weights)."""
+
+import json
+import pathlib
+import struct
+
+import torch
+
+from disttrain.errors import DisttrainError
+
+_DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
+_LONGEST_HEADER = 100_000_000  # as the package safetensors allows
+
+
+def load_weights(module, path):
+    """Loads what `disttrain checkpoint export CHECKPOINT PATH` wrote for a job with a trainer.
+
+    A checkpoint of such a job has the parameters that were trained, and the buffers. All of them must be in the module,
+    and all such tensors of the module in the file, with the same shapes. Frozen parameters keep the values that they
+    have in the module, and two names of one parameter get the same values.
+    """
+    found = _read(pathlib.Path(path))
+    known = module.state_dict()
+    wanted = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
+    wanted |= {name for name, buffer in module.named_buffers() if name in known and buffer.dtype != torch.bool}
+    problems = [f'the file has no "{name}"' for name in sorted(wanted - found.keys())]
+    problems += [f'the module has no "{name}"' for name in sorted(found.keys() - known.keys())]
+    problems += [
+        f'"{name}" has the shape {list(value.shape)} in the file and {list(known[name].shape)} in the module'
+        for name, value in found.items()
+        if name in known and value.shape != known[name].shape
+    ]
+    if problems:
+        more = f"; and {len(problems) - 5} more problems" if len(problems) > 5 else ""
+        raise DisttrainError(f"can't load {path} into the module: " + "; ".join(problems[:5]) + more)
+    module.load_state_dict(found, strict=False)
+
+
+def _read(path):
+    """The tensors of a file or of a folder of files, by their names."""
+    try:
+        files = [path] if not path.is_dir() else sorted(path.glob("*.safetensors"))
+        tensors = {}
+        for file in files:
+            tensors |= _read_file(file)
+    except (OSError, ValueError, KeyError, TypeError, struct.error, RuntimeError) as error:
+        raise DisttrainError(
+            f"can't read the weights at {path}: {error}; expected what `disttrain checkpoint export` writes"
+        ) from error
+    if not tensors:
+        raise DisttrainError(f"can't read the weights at {path}: it has no tensors")
+    return tensors
+
+
+def _read_file(file):
+    data = bytearray(file.read_bytes())
+    (size,) = struct.unpack_from("<Q", data)
+    if size > min(_LONGEST_HEADER, len(data) - 8):
+        raise ValueError("it isn't a file of safetensors")
+    tensors = {}
+    for name, entry in json.loads(data[8 : 8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        tensors[name] = (
+            torch.frombuffer(data, dtype=torch.uint8)[8 + size + begin : 8 + size + end]
+            .clone()
+            .view(_DTYPES[entry["dtype"]])
+            .reshape(entry["shape"])
+        )
+    return tensors

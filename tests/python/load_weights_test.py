@@ -1,0 +1,113 @@
+"""disttrain.load_weights: an export of a checkpoint comes into a torch module. It needs a Python with PyTorch."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from fake_worker import PACKAGE, find_python  # noqa: E402
+
+PYTHON = os.environ.get("TORCH_PYTHON") or find_python("torch")
+if PYTHON is None:
+    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+
+# Each function is a case. It prints the error that it causes, or values.
+CASES = """
+import json, pathlib, struct, tempfile
+import disttrain, torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(2, 2, bias=False)
+        self.tied = torch.nn.Linear(2, 2, bias=False)
+        self.tied.weight = self.a.weight
+        self.frozen = torch.nn.Parameter(torch.full((1,), 7.0), requires_grad=False)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+
+FOLDER = pathlib.Path(tempfile.mkdtemp())
+GOOD = {"a.weight": ("F32", [2, 2], struct.pack("<4f", 1, 2, 3, 4)), "count": ("F32", [], struct.pack("<f", 5))}
+
+def write(tensors, name="w.safetensors"):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for key, (dtype, shape, content) in tensors.items():
+        header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    (FOLDER / name).write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return FOLDER / name
+
+def load(path):
+    net = Net()
+    disttrain.load_weights(net, path)
+    return {name: value.flatten().tolist() for name, value in net.state_dict().items()}
+
+def a_file():
+    return load(write(GOOD))
+def a_file_of_bfloat16():
+    return load(write({**GOOD, "a.weight": ("BF16", [2, 2], struct.pack("<4H", 0x3F80, 0x4000, 0x4040, 0x4080))}))
+def a_folder():
+    folder = FOLDER / "folder"
+    folder.mkdir()
+    for i, name in enumerate(GOOD):
+        write({name: GOOD[name]}, f"folder/{i}.safetensors")
+    return load(folder)
+def a_missing_variable():
+    load(write({"count": GOOD["count"]}))
+def an_unknown_variable():
+    load(write({**GOOD, "b": GOOD["count"]}))
+def another_shape():
+    load(write({**GOOD, "a.weight": ("F32", [4], GOOD["a.weight"][2])}))
+def no_safetensors():
+    (FOLDER / "text").write_bytes(b"not a file of weights at all")
+    load(FOLDER / "text")
+def a_short_file():
+    path = write(GOOD)
+    path.write_bytes(path.read_bytes()[:-6])
+    load(path)
+def an_empty_file():
+    (FOLDER / "empty").write_bytes(b"")
+    load(FOLDER / "empty")
+def no_file():
+    load(FOLDER / "none")
+
+for name, case in list(globals().items()):
+    if getattr(case, "__module__", "") == "__main__" and not isinstance(case, type) and name not in ("write", "load"):
+        try:
+            print(f"{name}: {case()}", flush=True)
+        except disttrain.DisttrainError as error:
+            print(f"{name}: {error}", flush=True)
+"""
+LOADED = str({
+    "frozen": [7.0], "count": [5], "mask": [True, True], "a.weight": [1.0, 2.0, 3.0, 4.0],
+    "tied.weight": [1.0, 2.0, 3.0, 4.0],
+})
+EXPECTED = {
+    "a_file": LOADED,
+    "a_file_of_bfloat16": LOADED,
+    "a_folder": LOADED,
+    "a_missing_variable": 'the file has no "a.weight"',
+    "an_unknown_variable": 'the module has no "b"',
+    "another_shape": '"a.weight" has the shape [4] in the file and [2, 2] in the module',
+    "no_safetensors": "it isn't a file of safetensors; expected what `disttrain checkpoint export` writes",
+    "a_short_file": "can't read the weights at",
+    "an_empty_file": "can't read the weights at",
+    "no_file": "No such file or directory",
+}
+
+
+class LoadWeightsTest(unittest.TestCase):
+    def test_each_case(self):
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([PYTHON, "-c", CASES], env=environment, capture_output=True, text=True, timeout=120)
+        found = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+        for name, expected in EXPECTED.items():
+            with self.subTest(name):
+                self.assertIn(expected, found.get(name, done.stdout + done.stderr))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,194 @@
+"""How scripts may and may not use a torch module, and the sentence for each wrong use. It needs a Python with PyTorch."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from fake_worker import PACKAGE, find_python  # noqa: E402
+
+PYTHON = os.environ.get("TORCH_PYTHON") or find_python("torch")
+if PYTHON is None:
+    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+
+# Each function is a case. It prints the error that it causes, or numbers. All cases run in one process, because the
+# import of torch takes seconds.
+CASES = """
+import numpy as np, torch
+from disttrain import DisttrainError
+from disttrain.torch_model import TorchModel
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(2, 2, sparse=True)
+        self.a = torch.nn.Linear(1, 1, bias=False)
+        self.b = torch.nn.Linear(1, 1, bias=False)
+        self.frozen = torch.nn.Parameter(torch.ones(1), requires_grad=False)
+        self.register_buffer("seen", torch.zeros(1))
+    def forward(self, x):
+        self.seen += 1
+        return self.b(self.a(x)) + self.table(torch.tensor([1])).sum()
+
+class Run:
+    "A module with its model, in flat arrays of its own, whose parameters are all 1."
+    def __init__(self, overlap=False):
+        self.net = Net()
+        self.model = TorchModel(self.net, overlap)
+        self.begins = [0, 1, 5, 6]  # of seen, table, a, b
+        self.announced = []
+        self.open()
+    def open(self):
+        self.parameters, self.gradients = np.ones(7, np.float32), np.full(7, 9, np.float32)
+        self.model.lay_out(self.begins)
+        self.model.bind("first", self.parameters, self.gradients)
+        self.begin()
+    def begin(self):
+        self.model.begin_step(self.announced.append)
+    def backward(self, x=2.0):
+        self.net(torch.tensor([[x]])).sum().backward()
+    def end(self):
+        self.model.end_step()
+        return self.gradients.tolist()
+
+def gradients_are_in_the_array_without_a_copy():
+    run = Run()
+    run.backward()
+    before = run.gradients[1:].tolist()
+    return before, run.end()
+def each_step_begins_without_gradients():
+    run = Run()
+    for _ in range(3):
+        run.backward(), run.end(), run.begin()
+    return run.gradients.tolist()
+def gradients_of_two_backward_passes_add_up():
+    run = Run()
+    run.backward(), run.backward(3.0)
+    return run.end()
+def gradients_that_the_script_replaced_are_copied():
+    run = Run()
+    run.net.zero_grad()
+    run.backward()
+    first = run.end()
+    run.begin(), run.backward()
+    return first, run.end(), run.net.a.weight.grad.data_ptr() == run.gradients[5:].ctypes.data
+def zero_grad_before_the_backward_pass_is_harmless():
+    run = Run()
+    run.model.clear_gradients(), run.backward()
+    return run.end()
+def zero_grad_drops_what_a_backward_pass_brought():
+    run = Run()
+    run.backward(), run.model.clear_gradients(), run.backward()
+    return run.end()
+def other_arrays():
+    run = Run()
+    run.backward(), run.end()
+    parameters, gradients = np.full(7, 2, np.float32), np.full(7, 9, np.float32)
+    run.model.bind("second", parameters, gradients)
+    run.begin(), run.backward(), run.model.end_step()
+    return gradients.tolist()
+def gradients_in_overlap_arent_copied():
+    run = Run(overlap=True)
+    run.backward()
+    return run.end()
+def converted_parameters():
+    run = Run()
+    run.net.a.double()
+    run.open()
+    run.net.a(torch.ones(1, 1, dtype=torch.double)).sum().backward()
+    return run.end(), str(run.net.a.weight.dtype)
+def no_backward():
+    Run().end()
+def no_backward_in_a_later_step():
+    run = Run()
+    run.backward(), run.end(), run.begin(), run.end()
+def no_backward_in_the_rehearsal():
+    TorchModel(Net(), False).end_step()
+def a_replaced_parameter():
+    run = Run()
+    run.net.a = torch.nn.Linear(1, 1)
+    run.model.check_unchanged()
+def a_parameter_of_another_shape():
+    run = Run()
+    run.net.a.weight.data = torch.ones(2, 2)
+    run.model.check_unchanged()
+def a_parameter_frozen_too_late():
+    run = Run()
+    run.net.a.weight.requires_grad = False
+    run.model.check_unchanged()
+def a_parameter_unfrozen_too_late():
+    run = Run()
+    run.net.frozen.requires_grad = True
+    run.model.check_unchanged()
+def a_buffer_that_forward_replaces():
+    run = Run()
+    run.net.seen = run.net.seen + 1
+    run.backward(), run.end()
+def a_module_moved_in_the_loop():
+    run = Run()
+    run.backward()
+    run.net.a.weight.data = run.net.a.weight.data.clone()
+    run.end()
+def a_lazy_module():
+    TorchModel(torch.nn.LazyLinear(2), False)
+def a_frozen_module():
+    TorchModel(Net().requires_grad_(False), False)
+
+for name, case in list(globals().items()):
+    if getattr(case, "__module__", "") == "__main__" and not isinstance(case, type):
+        try:
+            print(f"{name}: {case()}", flush=True)
+        except DisttrainError as error:
+            print(f"{name}: {error}", flush=True)
+"""
+# The new value of seen; the gradients of table, whose record 0 isn't used; those of a and b, x * 1
+ONE_STEP = [2.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+SENTENCES = {
+    "no_backward": "call loss.backward() before job.step()",
+    "no_backward_in_a_later_step": "call loss.backward() before job.step()",
+    "no_backward_in_the_rehearsal": "call loss.backward() before job.step()",
+    "a_replaced_parameter": 'since job.wrap() the parameter "a.weight" was replaced by another tensor',
+    "a_parameter_of_another_shape": 'the parameter "a.weight" was replaced by another tensor, or got another shape',
+    "a_parameter_frozen_too_late": 'the parameter "a.weight" was frozen: freeze it before job.wrap()',
+    "a_parameter_unfrozen_too_late": 'the parameter "frozen" was added or unfrozen',
+    "a_buffer_that_forward_replaces": 'the buffer "seen" was replaced by another tensor',
+    "a_module_moved_in_the_loop": '"a.weight" isn\'t in the worker\'s memory any more',
+    "a_lazy_module": 'has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()',
+    "a_frozen_module": "the module has no parameter that requires a gradient",
+}
+VALUES = {
+    "gradients_are_in_the_array_without_a_copy": (ONE_STEP[1:], ONE_STEP),
+    "each_step_begins_without_gradients": [0.0] * 7,
+    "gradients_of_two_backward_passes_add_up": [3.0, 0.0, 0.0, 2.0, 2.0, 5.0, 5.0],
+    "gradients_that_the_script_replaced_are_copied": (ONE_STEP, [3.0, *ONE_STEP[1:]], True),
+    "zero_grad_before_the_backward_pass_is_harmless": ONE_STEP,
+    "zero_grad_drops_what_a_backward_pass_brought": [3.0, *ONE_STEP[1:]],
+    "other_arrays": [3.0, 0.0, 0.0, 1.0, 1.0, 4.0, 4.0],
+    "gradients_in_overlap_arent_copied": ONE_STEP,
+    "converted_parameters": ([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0], "torch.float64"),
+}
+
+
+class TorchUsesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([PYTHON, "-c", CASES], env=environment, capture_output=True, text=True, timeout=120)
+        cls.output = done.stdout + done.stderr
+        cls.found = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+    def test_each_wrong_use_is_one_clear_sentence(self):
+        for name, sentence in SENTENCES.items():
+            with self.subTest(name):
+                self.assertIn(sentence, self.found.get(name, self.output))
+
+    def test_gradients_and_state_come_into_the_array(self):
+        for name, expected in VALUES.items():
+            with self.subTest(name):
+                self.assertEqual(self.found.get(name, self.output), str(expected))
+
+
+if __name__ == "__main__":
+    unittest.main()
