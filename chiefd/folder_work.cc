@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/manifest.h"
+#include "common/program/kept_program.h"
 #include "common/update/update_rule.h"
 
 namespace disttrain::chiefd {
@@ -25,6 +26,10 @@ const char* name_of(Rule rule) {
       return "adam";
     case Rule::kAdamw:
       return "adamw";
+    case Rule::kLamb:
+      return "lamb";
+    case Rule::kFtrl:
+      return "ftrl";
   }
   return "unknown";
 }
@@ -39,7 +44,8 @@ checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created
   manifest.seed = work.config.job.seed;
   manifest.records = work.records;
   manifest.rule = name_of(work.config.train.optimizer.rule);
-  manifest.slots = static_cast<std::uint32_t>(update::UpdateRule(work.config.train).slots());
+  manifest.slots = static_cast<std::uint32_t>(update::slots_of(work.config));
+  manifest.has_average = work.config.evaluate.average > 0.0;
   manifest.variables = checkpoint::variables_of(work.layout);
   for (const ShardWritten& shard : work.shards) {
     manifest.shards.push_back(shard.entry);
@@ -62,6 +68,13 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
   for (const WorkerEntry& worker : open.manifest.shards.front().workers)
     point.worker_clocks[worker.worker.task] = worker.clock;
   return point;
+}
+
+// The workers have packages of their own, so a chief without one is no reason to fail the job.
+std::string without_program(const std::string& why) {
+  return "checkpoints don't keep the job's program, so their exports will lack its frozen variables, aliases and "
+         "dtypes: " +
+         why + "; copy the package to the same path on the chief's host";
 }
 
 }  // namespace
@@ -136,12 +149,38 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   }
   // A job without a committed checkpoint fails at once if the chief can't write to the folder. A job with a committed
   // checkpoint goes on, because it can still be restored from that checkpoint.
-  if (work.committed.empty()) {
-    if (Status marked = mark(work.mark); !marked) return tl::unexpected(marked.error());
-    return find(work.mark, work.committed);
+  Result<std::uint64_t> marked = work.mark;
+  if (!work.committed.empty())
+    marked = mark_or_read(work.mark);
+  else if (Status done = mark(work.mark); !done)
+    marked = tl::unexpected(done.error());
+  if (!marked) return tl::unexpected(marked.error());
+  Result<FolderAnswer> answer = find(*marked, work.committed);
+  if (answer) answer->program_warning = open_program(work.program);
+  return answer;
+}
+
+std::string JobFolder::open_program(const std::string& path) {
+  if (path.empty() || program_) return "";
+  Result<program::Package> package = program::Package::open(files_, path);
+  const Status usable = package ? package->verify_values() : Status(tl::unexpected(package.error()));
+  if (!usable) return without_program(usable.error().message);
+  program_ = std::move(*package);
+  return "";
+}
+
+Result<std::string> JobFolder::keep_program(const CommitAttempt& work, checkpoint::Manifest& manifest) {
+  if (!program_) return std::string();
+  if (program_->sidecar().model.variables != work.layout.model.variables) {
+    const std::string path = program_->path();
+    program_.reset();
+    return without_program(path + " has other variables on the chief's host than on the workers' hosts");
   }
-  const Result<std::uint64_t> marked = mark_or_read(work.mark);
-  return marked ? find(*marked, work.committed) : tl::unexpected(marked.error());
+  const std::string attempt = checkpoint::attempt_path(path_, work.generation, work.attempt);
+  const Result<checkpoint::FileEntry> entry = program::keep_program(files_, attempt, *program_);
+  if (!entry) return tl::unexpected(entry.error());
+  manifest.files.push_back(*entry);
+  return std::string();
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
@@ -183,10 +222,14 @@ Result<FolderAnswer> JobFolder::carry_out(const BeginAttempt& work) {
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
-  const auto path = checkpoint::commit(files_, path_, manifest_of(work, wall_seconds_()));
+  checkpoint::Manifest manifest = manifest_of(work, wall_seconds_());
+  const Result<std::string> kept = keep_program(work, manifest);
+  if (!kept) return tl::unexpected(kept.error());
+  const auto path = checkpoint::commit(files_, path_, std::move(manifest));
   if (!path) return tl::unexpected(path.error());
   FolderAnswer answer;
   answer.path = *path;
+  answer.program_warning = *kept;
   const CheckpointSection& section = work.config.checkpoint;
   const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps, *path});
   if (!retained) answer.warning = "older checkpoints couldn't be removed: " + retained.error().message;

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "chiefd/core/events.h"
 #include "common/checkpoint/files.h"
+#include "common/checkpoint/manifest.h"
+#include "common/program/package.h"
 #include "common/result.h"
 
 namespace disttrain::chiefd {
@@ -34,6 +37,11 @@ class JobFolder {
   // Like mark(), but a folder that the chief can only read is no error: the job can still be restored from it, and each
   // attempt to take a checkpoint reports what is wrong. Returns the token that the folder holds.
   Result<std::uint64_t> mark_or_read(std::uint64_t token) const;
+  // Opens the job's step program if it isn't open. Returns why that can't be done, or "".
+  std::string open_program(const std::string& path);
+  // Writes what the checkpoint keeps of the program, and adds the file to the manifest. Returns why nothing is kept, or
+  // "".
+  Result<std::string> keep_program(const CommitAttempt& work, checkpoint::Manifest& manifest);
   Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
 
@@ -42,6 +50,9 @@ class JobFolder {
   std::string directory_;
   std::string path_;
   std::unique_ptr<checkpoint::InputFile> lock_;
+  // The job's step program. The file stays open, so each checkpoint keeps the same program, even if another file takes
+  // its place.
+  std::optional<program::Package> program_;
   // While this lock is held, retention doesn't remove the checkpoint that checkpoint.init_from names.
   std::unique_ptr<checkpoint::InputFile> init_lock_;
   // Damaged checkpoints that the chief couldn't set aside, because it may not write to the folder.

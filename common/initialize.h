@@ -9,10 +9,10 @@
 
 namespace disttrain {
 
-// Fills `out` with the elements of the variable from first_element on; these elements must exist. Initializer
-// (common/config/job_config.h) describes the distributions. A value is computed in double and rounded to float at the
-// end. A normal value costs about 30 ns and a uniform value 6 ns.
-void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint64_t first_element,
-                std::span<float> out);
+// Fills `out` with the words (common/layout.h) of the variable from first_word on; these words must exist, and must be
+// whole elements. Initializer (common/config/job_config.h) describes the distributions. A value is computed in double;
+// at the end it is rounded to float, if the variable is float32. A normal value costs about 30 ns and a uniform value
+// 6 ns.
+void initialize(const VariableSpec& variable, std::uint64_t job_seed, std::uint64_t first_word, std::span<float> out);
 
 }  // namespace disttrain

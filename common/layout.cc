@@ -19,6 +19,16 @@ std::uint64_t element_count(const ModelSpec& model) {
   return elements;
 }
 
+std::uint64_t word_count(const VariableSpec& variable) {
+  return element_count(variable) * (size_of(variable.dtype) / sizeof(float));
+}
+
+std::uint64_t word_count(const ModelSpec& model) {
+  std::uint64_t words = 0;
+  for (const VariableSpec& variable : model.variables) words += word_count(variable);
+  return words;
+}
+
 std::uint64_t element_count(const ColumnSpec& column) {
   std::uint64_t elements = 1;
   for (std::uint64_t dimension : column.shape) elements *= dimension;
@@ -37,15 +47,15 @@ Status refuse(const std::string& what) {
   return fail(ErrorCode::kData, "layout refused: " + what);
 }
 
-// Returns the product of the dimensions, or 0 if it is too large or a dimension is 0.
-std::uint64_t checked_element_count(const VariableSpec& variable) {
+// Returns the number of words, or 0 if it is too large or a dimension is 0.
+std::uint64_t checked_word_count(const VariableSpec& variable) {
   std::uint64_t elements = 1;
   for (std::uint64_t dimension : variable.shape) {
     if (dimension == 0 || elements > std::numeric_limits<std::uint32_t>::max() * std::uint64_t{1024} / dimension)
       return 0;
     elements *= dimension;
   }
-  return elements;
+  return elements * (size_of(variable.dtype) / sizeof(float));
 }
 
 }  // namespace
@@ -56,17 +66,29 @@ Status validate(const Layout& layout) {
   if (layout.variable_begins.size() != variables.size())
     return refuse("it lists " + std::to_string(layout.variable_begins.size()) + " variables; the model has " +
                   std::to_string(variables.size()));
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;  // begin, elements
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t words = 0;
+    DType dtype = DType::kFloat32;
+  };
+  std::vector<Range> ranges;
   for (std::size_t v = 0; v < variables.size(); ++v) {
-    const std::uint64_t elements = checked_element_count(variables[v]);
-    if (elements == 0) return refuse("variable " + variables[v].name + " has no elements, or too many");
-    ranges.emplace_back(layout.variable_begins[v], elements);
+    if (variables[v].dtype != DType::kFloat32 && variables[v].dtype != DType::kFloat64)
+      return refuse("variable " + variables[v].name + " is " + to_string(variables[v].dtype) +
+                    "; expected float32 or float64");
+    const std::uint64_t words = checked_word_count(variables[v]);
+    if (words == 0) return refuse("variable " + variables[v].name + " has no elements, or too many");
+    ranges.push_back({layout.variable_begins[v], words, variables[v].dtype});
   }
-  std::sort(ranges.begin(), ranges.end());
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   std::uint64_t end = 0;
-  for (auto [begin, elements] : ranges) {
-    if (begin != end) return refuse("variables leave a gap or overlap at element " + std::to_string(end));
-    end += elements;
+  std::uint64_t doubles_end = 0;  // the words before it belong to float64 variables
+  for (const Range& range : ranges) {
+    if (range.begin != end) return refuse("variables leave a gap or overlap at word " + std::to_string(end));
+    if (range.dtype == DType::kFloat64 && doubles_end != end)
+      return refuse("a float64 variable lies behind a float32 variable at word " + std::to_string(end));
+    end += range.words;
+    if (range.dtype == DType::kFloat64) doubles_end = end;
   }
   std::uint64_t flat = 0;
   if (layout.shards > layout.buckets.size()) return refuse("there are more shards than buckets");
@@ -75,17 +97,19 @@ Status validate(const Layout& layout) {
     if (bucket.shard.value >= layout.shards)
       return refuse("a bucket belongs to shard " + std::to_string(bucket.shard.value) + "; the number of shards is " +
                     std::to_string(layout.shards));
-    if (bucket.elements == 0 || bucket.elements > kMaxBucketElements)
-      return refuse("a bucket has " + std::to_string(bucket.elements) + " elements; expected 1 to " +
-                    std::to_string(kMaxBucketElements));
+    if (bucket.words == 0 || bucket.words > kMaxBucketWords)
+      return refuse("a bucket has " + std::to_string(bucket.words) + " words; expected 1 to " +
+                    std::to_string(kMaxBucketWords));
     if (bucket.flat_begin != flat || bucket.shard_begin != shard_end[bucket.shard.value])
-      return refuse("buckets leave a gap or overlap at element " + std::to_string(flat));
-    flat += bucket.elements;
-    shard_end[bucket.shard.value] += bucket.elements;
+      return refuse("buckets leave a gap or overlap at word " + std::to_string(flat));
+    if (flat < doubles_end && (bucket.words % 2 != 0 || bucket.words > doubles_end - flat))
+      return refuse("a bucket at word " + std::to_string(flat) + " has " + std::to_string(bucket.words) +
+                    " words; expected whole float64 elements and nothing else");
+    flat += bucket.words;
+    shard_end[bucket.shard.value] += bucket.words;
   }
   if (flat != end)
-    return refuse("the buckets have " + std::to_string(flat) + " elements in all; the model has " +
-                  std::to_string(end));
+    return refuse("the buckets have " + std::to_string(flat) + " words in all; the model has " + std::to_string(end));
   for (std::uint32_t shard = 0; shard < layout.shards; ++shard)
     if (shard_end[shard] == 0) return refuse("shard " + std::to_string(shard) + " has no bucket");
   return {};
@@ -104,20 +128,25 @@ LayoutHash hash_of(const Layout& layout) {
     add(variable.shape.size());
     for (std::uint64_t dimension : variable.shape) add(dimension);
     add(static_cast<std::uint64_t>(variable.kind));
+    add(static_cast<std::uint64_t>(variable.dtype));
   }
   for (std::uint64_t begin : layout.variable_begins) add(begin);
   for (const Bucket& bucket : layout.buckets) {
     add(bucket.shard.value);
-    add(bucket.elements);
+    add(bucket.words);
   }
   return LayoutHash(hash);
 }
 
-std::uint64_t shard_elements(const Layout& layout, ShardId shard) {
-  std::uint64_t elements = 0;
+std::uint64_t shard_words(const Layout& layout, ShardId shard) {
+  std::uint64_t words = 0;
   for (const Bucket& bucket : layout.buckets)
-    if (bucket.shard == shard) elements += bucket.elements;
-  return elements;
+    if (bucket.shard == shard) words += bucket.words;
+  return words;
+}
+
+DType dtype_of(const Layout& layout, BucketId bucket) {
+  return layout.model.variables[slices_of(layout, bucket).front().variable].dtype;
 }
 
 std::vector<BucketId> buckets_of(const Layout& layout, ShardId shard) {
@@ -132,9 +161,9 @@ std::vector<Slice> slices_of(const Layout& layout, BucketId bucket) {
   std::vector<Slice> slices;
   for (std::uint32_t v = 0; v < layout.model.variables.size(); ++v) {
     const std::uint64_t begin = layout.variable_begins[v];
-    const std::uint64_t end = begin + element_count(layout.model.variables[v]);
+    const std::uint64_t end = begin + word_count(layout.model.variables[v]);
     const std::uint64_t from = std::max(begin, b.flat_begin);
-    const std::uint64_t to = std::min(end, b.flat_begin + b.elements);
+    const std::uint64_t to = std::min(end, b.flat_begin + b.words);
     if (from < to) slices.push_back(Slice{v, from - begin, from - b.flat_begin, to - from});
   }
   std::sort(slices.begin(), slices.end(),

@@ -7,14 +7,14 @@ namespace disttrain {
 ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig& job, std::uint32_t slots,
                             std::uint32_t workers, std::uint32_t credits) {
   const TrainSection& train = job.train;
-  std::uint64_t elements = 0;
+  std::uint64_t words = 0;
   std::uint64_t largest = 0;
   for (const Bucket& bucket : layout.buckets) {
     if (bucket.shard != shard) continue;
-    elements += bucket.elements;
-    largest = std::max(largest, bucket.elements);
+    words += bucket.words;
+    largest = std::max(largest, bucket.words);
   }
-  const std::uint64_t parameters = elements * sizeof(float);
+  const std::uint64_t parameters = words * sizeof(float);
   const std::uint64_t frame = largest * sizeof(float);
   const bool sync = train.mode == Mode::kSync;
   const std::uint64_t staging = parameters * (1 + train.pipeline) + frame;
@@ -34,6 +34,14 @@ std::uint32_t batches_ahead(const DataSection& data, std::uint64_t batch_bytes) 
   constexpr std::uint64_t kMost = 8;
   const std::uint64_t fitting = std::min(kMost, kSmall / std::max<std::uint64_t>(1, batch_bytes));
   return std::max(data.prefetch, static_cast<std::uint32_t>(fitting));
+}
+
+std::uint64_t evaluation_batch_records(const JobConfig& job) {
+  constexpr std::uint64_t kSmallModels = 1000;
+  if (job.evaluate.batch_size != 0) return job.evaluate.batch_size;
+  const std::string& builtin = job.model.builtin;
+  const bool may_be_large = builtin.empty() || builtin == "resnet" || builtin == "transformer";
+  return may_be_large ? job.train.batch_size : kSmallModels;
 }
 
 }  // namespace disttrain

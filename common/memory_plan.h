@@ -1,5 +1,5 @@
 // Computes how much memory a shard needs. The chief refuses a job that needs too much, `disttrain plan` prints the
-// numbers, and the ps allocates this memory.
+// numbers, and the ps allocates this memory. Also says how large the batches of a worker are, for its memory.
 #pragma once
 
 #include <cstdint>
@@ -35,5 +35,12 @@ ShardMemory bytes_per_shard(const Layout& layout, ShardId shard, const JobConfig
 // and each time costs a wake-up. If it prepared only 2 batches ahead, it would wake up at each step. This would cost a
 // tenth of a small model's step.
 std::uint32_t batches_ahead(const DataSection& data, std::uint64_t batch_bytes);
+
+// Returns the most records that a worker evaluates at a time: evaluate.batch_size, or if that is 0:
+// - for the builtin models linear, mlp, cnn, wide_deep and matrix_factorization 1000, because a small batch would leave
+//   most of a processor unused, and a record takes little memory;
+// - for all other models train.batch_size. The activations of one of their records may take hundreds of megabytes, but
+//   a batch of this size is known to fit into memory. A program with a fixed batch trains with this size, too.
+std::uint64_t evaluation_batch_records(const JobConfig& job);
 
 }  // namespace disttrain

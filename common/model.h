@@ -16,8 +16,8 @@ namespace disttrain {
 // workers push its value, and the ps averages the values.
 enum class VariableKind : std::uint8_t { kTrainable, kState };
 
-// A named array of float32 parameters. The product of `shape` is the number of elements; it is at least 1, and elements
-// are stored row by row. The initializers "glorot" and "he" need fan_in and fan_out, the numbers of inputs and outputs
+// A named array of parameters. The product of `shape` is the number of elements; it is at least 1, and elements are
+// stored row by row. The initializers "glorot" and "he" need fan_in and fan_out, the numbers of inputs and outputs
 // of a unit.
 struct VariableSpec {
   std::string name;
@@ -26,11 +26,16 @@ struct VariableSpec {
   Initializer initializer;
   std::uint64_t fan_in = 1;
   std::uint64_t fan_out = 1;
+  DType dtype = DType::kFloat32;  // kFloat32 or kFloat64
 
   bool operator==(const VariableSpec&) const = default;
 };
 
 std::uint64_t element_count(const VariableSpec& variable);
+
+// The number of words of 4 bytes that the variable takes in memory, in a frame and in a checkpoint. See
+// common/layout.h.
+std::uint64_t word_count(const VariableSpec& variable);
 
 // One array of a batch: the values of one feature of all its records, or their labels. The batch's dimension comes
 // first and isn't in `shape`.
@@ -70,6 +75,7 @@ struct ModelSpec {
 };
 
 std::uint64_t element_count(const ModelSpec& model);
+std::uint64_t word_count(const ModelSpec& model);
 
 // The number of bytes that one record takes in a batch.
 std::uint64_t record_bytes(const ModelSpec& model);

@@ -31,6 +31,10 @@ enum class Mutant {
   kClipPerShard,
   kSlotsNotRestored,
   kInitIgnored,
+  kStateOfAnyRank,
+  kStateInNorm,
+  kStateScaled,
+  kLowestRankIgnored,
   // chiefd
   kTermNotDurable,
   kGenerationNotDurable,

@@ -6,6 +6,10 @@
 
 namespace disttrain {
 
+// While a worker evaluates, the other workers may wait for job.stall_timeout times this number. An evaluation's batch
+// may take as long.
+inline constexpr int kEvaluationPatience = 10;
+
 struct Timeouts {
   // timeout: a task is silent when the chief has heard nothing from it for this time.
   Duration silent;

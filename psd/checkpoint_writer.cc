@@ -79,7 +79,7 @@ void CheckpointWriter::prepare(ShardJobPtr job, std::uint64_t attempt, const std
 Status CheckpointWriter::do_prepare(ShardJobPtr job, std::uint64_t ticket, const std::string& folder,
                                     const std::vector<ShardId>& shards) {
   attempt_ = Attempt{job, ticket, folder, {}};
-  const auto slots = static_cast<std::uint32_t>(update::UpdateRule(job->config.train).slots());
+  const auto slots = static_cast<std::uint32_t>(update::slots_of(job->config));
   const std::map<std::string, std::string> metadata = {{"disttrain_job", job->config.job.name}};
   for (const ShardId shard : shards) {
     if (cancelled_ >= ticket) return fail(ErrorCode::kTemporary, "the checkpoint attempt was cancelled");

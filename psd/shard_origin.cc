@@ -12,10 +12,11 @@ namespace {
 
 Status check_fits(const checkpoint::Manifest& manifest, const std::string& path, const ShardJob& job) {
   const update::UpdateRule rule(job.config.train);
-  if (manifest.slots != rule.slots())
+  const std::uint32_t slots = manifest.slots - (manifest.has_average ? 1 : 0);
+  if (slots != rule.slots())
     return fail(ErrorCode::kConfig,
-                path + " was made with the update rule " + manifest.rule + ", which keeps " +
-                    std::to_string(manifest.slots) + " slots; the job's rule keeps " + std::to_string(rule.slots()) +
+                path + " was made with the update rule " + manifest.rule + ", which keeps " + std::to_string(slots) +
+                    " slots; the job's rule keeps " + std::to_string(rule.slots()) +
                     ". Use the old rule again, or submit the job under another name with checkpoint.init_from set to "
                     "this checkpoint");
   return {};
@@ -74,15 +75,23 @@ PacerReport ShardOrigin::report() const {
 Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
                          const checkpoint::IsCancelled& is_cancelled) const {
   if (!checkpoint_ && (job.init_path.empty() || DISTTRAIN_MUTANT(kInitIgnored))) return {};
-  if (!checkpoint_)
-    return checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout, shard,
-                                       store.parameters(), is_cancelled);
+  if (!checkpoint_) {
+    const Status read = checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout,
+                                                    shard, store.parameters(), is_cancelled);
+    if (read) store.begin_averages();
+    return read;
+  }
+  // The job may have got evaluate.average after this checkpoint was made, or lost it.
+  const checkpoint::Manifest& manifest = checkpoint_->manifest;
+  const bool has_average = store.has_average() && manifest.has_average;
+  const std::size_t wanted = update::UpdateRule(job.config.train).slots() + (has_average ? 1 : 0);
   std::vector<std::span<float>> slots;
-  for (std::size_t i = 0; i < store.slots() && !DISTTRAIN_MUTANT(kSlotsNotRestored); ++i)
-    slots.push_back(store.slot(i));
-  const Status read = checkpoint::read_shard(files, checkpoint_->path, checkpoint_->manifest, job.layout, shard,
-                                             store.parameters(), slots, is_cancelled);
-  return read ? read : tl::unexpected(judged(files, job, read.error()));
+  for (std::size_t i = 0; i < wanted && !DISTTRAIN_MUTANT(kSlotsNotRestored); ++i) slots.push_back(store.slot(i));
+  const Status read = checkpoint::read_shard(files, checkpoint_->path, manifest, job.layout, shard, store.parameters(),
+                                             slots, is_cancelled);
+  if (!read) return tl::unexpected(judged(files, job, read.error()));
+  if (!has_average) store.begin_averages();
+  return {};
 }
 
 }  // namespace disttrain::psd

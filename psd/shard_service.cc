@@ -35,6 +35,7 @@ ShardOptions options_of(const ShardJob& job, ShardId shard, const ShardOrigin& o
 StoreOptions store_options(const ShardJob& job, const ShardOrigin& origin) {
   StoreOptions options;
   options.train = job.config.train;
+  options.average = job.config.evaluate.average;
   options.seed = job.config.job.seed;
   options.places = std::max(job.places, static_cast<std::uint32_t>(job.roster.members.size()));
   options.has_copy = !job.checkpoint_folder.empty();
@@ -131,8 +132,8 @@ Result<std::span<float>> ShardService::landing(ChannelId channel, Sequence seque
   return landing;
 }
 
-std::span<const float> ShardService::parameters(BucketId bucket) {
-  const std::span<const float> values = shard_.parameters(bucket);
+std::span<const float> ShardService::values(const Parameters& answer) {
+  const std::span<const float> values = shard_.values(answer);
   figures_.pull_bytes += values.size_bytes();
   return values;
 }

@@ -120,7 +120,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void on_pull(const PullArrived& event) override;
   void on_mark(const MarkArrived& event) override;
   void on_channel_lost(ChannelId channel, const std::string& why) override;
-  std::span<const float> parameters(BucketId bucket) override;
+  std::span<const float> values(const Parameters& answer) override;
   wire::ScratchBuffer& scratch() override { return *scratch_; }
 
   // PeerOwner
@@ -161,6 +161,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const SetParameters&) {}
   void act_on(const SumAndApply&) {}
   void act_on(const MeasureNorm&) {}
+  void act_on(const PrepareUpdate&) {}
 
   std::vector<std::unique_ptr<WorkerChannel>>::iterator position(ChannelId channel);
   WorkerChannel* find(ChannelId channel);

@@ -74,7 +74,7 @@ void WorkerChannel::send_parameters(const Parameters& message) {
   OutgoingFrame frame;
   frame.header = header(FrameType::kParameters);
   frame.control = wire::encode(message, owner_.scratch());
-  frame.payload = std::as_bytes(owner_.parameters(message.bucket));
+  frame.payload = std::as_bytes(owner_.values(message));
   frame.lifetime = Payload::kCopied;
   connection_->send(frame);
   if (full_ || connection_->queued_bytes() == 0) return;

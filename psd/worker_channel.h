@@ -29,8 +29,8 @@ class ChannelOwner {
   virtual void on_mark(const MarkArrived& event) = 0;
   // The channel has ended and makes no call after this one. Destroy it only after the call has returned to the loop.
   virtual void on_channel_lost(ChannelId channel, const std::string& why) = 0;
-  // The bucket's current values, which the channel sends to its worker.
-  virtual std::span<const float> parameters(BucketId bucket) = 0;
+  // The current values of the answer's bucket, which the channel sends to its worker.
+  virtual std::span<const float> values(const Parameters& answer) = 0;
   // Memory for encoding messages. All channels of a shard share it.
   virtual wire::ScratchBuffer& scratch() = 0;
 };

@@ -7,15 +7,10 @@
 
 namespace disttrain::workerd {
 
-namespace {
-
-constexpr std::uint64_t kEvaluationBatch = 1000;
-
-}  // namespace
-
-EvaluationRun::EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t parameters_hash)
+EvaluationRun::EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t batch_records,
+                             std::uint64_t parameters_hash)
     : model_(model), metrics_(accumulator_size(model.metrics)) {
-  if (dataset != nullptr) batches_.emplace(*dataset, kEvaluationBatch, model.columns);
+  if (dataset != nullptr) batches_.emplace(*dataset, std::min(batch_records, dataset->records()), model.columns);
   done_.parameters_hash = parameters_hash;
 }
 

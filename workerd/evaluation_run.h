@@ -15,8 +15,10 @@ namespace disttrain::workerd {
 // All calls come from one thread. The data set and the model must outlive this object.
 class EvaluationRun {
  public:
-  // `dataset` may be null: the evaluation then has no records. The result has `parameters_hash`.
-  EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t parameters_hash);
+  // `dataset` may be null: the evaluation then has no records. `batch_records` is the most records of a batch, at least
+  // 1. The result has `parameters_hash`. Takes memory for one batch, and throws std::bad_alloc.
+  EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t batch_records,
+                std::uint64_t parameters_hash);
 
   // The next batch, or none after the last one. Valid until the next call.
   std::optional<Batch> next();

@@ -16,6 +16,7 @@ Result<MadeEngine> make_trainer(const JobConfig& config, const std::vector<Colum
   options.command = {config.model.trainer, config.model.folder, world.threads};
   options.columns = columns;
   options.batch_size = config.train.batch_size;
+  options.seed = config.job.seed;
   options.start_timeout = config.model.start_timeout;
   // The worker gives up before the chief does. So the chief learns which trainer hangs.
   options.answer_timeout = config.job.stall_timeout * 3 / 4;

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
-#include <cmath>
 #include <functional>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
+#include "workerd/clip.h"
 #include "workerd/exchange/ps_exchange.h"
 #include "workerd/parameters_hash.h"
 
@@ -27,7 +28,7 @@ Rank rank_of(const Roster& roster, Member self) {
 }
 
 std::uint32_t ahead_of(const OpenJob& job, const JobConfig& config) {
-  return batches_ahead(config.data, config.train.batch_size * record_bytes(job.layout.model));
+  return batches_ahead(config.data, config.train.step_records() * record_bytes(job.layout.model));
 }
 
 JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld& world) {
@@ -65,15 +66,17 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       alive_(std::make_shared<bool>(true)),
       ticker_(world_.loop) {
   step_metrics_.metrics = job_.layout.model.metrics;
-  const std::uint64_t bytes = element_count(job_.layout.model) * sizeof(float);
+  const std::uint64_t bytes = word_count(job_.layout.model) * sizeof(float);
   for (std::uint32_t i = 0; i < core_.buffers(); ++i) {
     parameters_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
     gradients_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
   }
-  input_ = std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_.config, world_.self),
-                                               input::PrefetchOptions{.batch_size = prepared_.config.train.batch_size,
-                                                                      .prefetch = ahead_of(job_, prepared_.config),
-                                                                      .columns = prepared_.engine->describe().columns});
+  if (prepared_.config.train.accumulate > 1) parts_.emplace(job_.layout, prepared_.config.train.batch_size);
+  input_ =
+      std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_.config, world_.self),
+                                          input::PrefetchOptions{.batch_size = prepared_.config.train.step_records(),
+                                                                 .prefetch = ahead_of(job_, prepared_.config),
+                                                                 .columns = prepared_.engine->describe().columns});
   exchange_ = std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
                                            PsExchangeOptions{.cluster = world_.cluster.name,
                                                              .cluster_hash = world_.cluster.hash,
@@ -232,14 +235,28 @@ void JobRunner::compute() {
     compute_.reset();
     return feed(Broken{ok.error()});
   }
+  if (!std::exchange(is_step_begun_, true)) {
+    step_ = {};
+    if (parts_) parts_->begin(batch_->buffer.batch(), parameters_[compute_->parameters]->floats());
+  }
+  const Batch batch =
+      parts_ ? parts_->next(parameters_[compute_->parameters]->floats(), gradients_[compute_->gradients]->floats())
+             : batch_->buffer.batch();
+  // Each part draws its own random numbers.
+  const std::uint64_t number = compute_->step * prepared_.config.train.accumulate + (parts_ ? parts_->index() : 0);
+  // With train.accumulate the next computation is another part of this batch, in most cases.
+  const input::ReadyBatch* const next = parts_ ? nullptr : input_->peek();
   start(EngineInput{.program = Program::kStep,
-                    .batch = batch_->buffer.batch(),
-                    .seed = {prepared_.config.job.seed, compute_->step, compute_->rank.value}});
+                    .batch = batch,
+                    .seed = {prepared_.config.job.seed, number, compute_->rank.value},
+                    .next = next == nullptr ? std::nullopt : std::optional(next->buffer.batch())});
 }
 
 // If the engine computes on this thread, the loop runs here, so that the shards' answers are received meanwhile.
-void JobRunner::ready(std::uint64_t, std::uint64_t end) {
-  if (compute_ && compute_->early) feed(RangesReady{end});
+void JobRunner::ready(std::uint64_t begin, std::uint64_t end) {
+  if (compute_ && parts_)
+    parts_->add(parameters_[compute_->parameters]->floats(), gradients_[compute_->gradients]->floats(), begin, end);
+  if (compute_ && compute_->early && is_last_part()) feed(RangesReady{end});
   if (is_inside_start_ && core_.awaits_answers()) world_.loop.poll();
 }
 
@@ -259,36 +276,22 @@ void JobRunner::finished(const Result<EngineOutput>& output) {
     run_->add(*output);
 }
 
+// After a part of the step that isn't the last one, the step thread calls work(), which starts the next part.
 void JobRunner::computed(const EngineOutput& output) {
-  const Compute done = *std::exchange(compute_, std::nullopt);
-  if (done.clip_norm > 0.0) clip(gradients_[done.gradients]->floats(), done.clip_norm);
-  input_->recycle(std::move(batch_));
+  step_.loss_sum += output.loss_sum;
+  step_.examples += output.examples;
   if (!output.metrics.empty()) {
     step_metrics_.accumulators.resize(output.metrics.size());
     std::transform(output.metrics.begin(), output.metrics.end(), step_metrics_.accumulators.begin(),
                    step_metrics_.accumulators.begin(), std::plus<>());
   }
-  const double examples = static_cast<double>(output.examples);
-  feed(Computed{output.examples > 0 ? static_cast<float>(output.loss_sum / examples)
-                                    : std::numeric_limits<float>::quiet_NaN()});
-}
-
-// Scales the gradients down if their norm is larger than `limit`. Does nothing if the norm isn't finite, because the
-// shards check for that. The values of state variables aren't gradients: they don't count and aren't scaled.
-void JobRunner::clip(std::span<float> gradients, double limit) const {
-  const auto for_each_gradient = [this, gradients](const auto& body) {
-    for (std::size_t v = 0; v < job_.layout.model.variables.size(); ++v) {
-      const VariableSpec& variable = job_.layout.model.variables[v];
-      if (variable.kind == VariableKind::kTrainable)
-        for (float& g : gradients.subspan(job_.layout.variable_begins[v], element_count(variable))) body(g);
-    }
-  };
-  double sum = 0.0;
-  for_each_gradient([&sum](float g) { sum += static_cast<double>(g) * static_cast<double>(g); });
-  const double norm = std::sqrt(sum);
-  if (!(norm > limit) || !std::isfinite(norm)) return;
-  const auto scale = static_cast<float>(limit / norm);
-  for_each_gradient([scale](float& g) { g *= scale; });
+  if (!is_last_part()) return;
+  const Compute done = *std::exchange(compute_, std::nullopt);
+  if (done.clip_norm > 0.0) clip_to_norm(job_.layout, gradients_[done.gradients]->floats(), done.clip_norm);
+  input_->recycle(std::move(batch_));
+  const double examples = static_cast<double>(step_.examples);
+  feed(Computed{step_.examples > 0 ? static_cast<float>(step_.loss_sum / examples)
+                                   : std::numeric_limits<float>::quiet_NaN()});
 }
 
 // Begins the evaluation that is due, or goes on with its next batch. After each batch the step thread lets the loop run
@@ -303,8 +306,15 @@ void JobRunner::evaluate() {
       evaluation_.reset();
       return feed(Broken{ok.error()});
     }
-    run_.emplace(prepared_.evaluation.get(), prepared_.engine->describe(),
-                 hash_of_parameters(job_.layout, parameters_[evaluation_->parameters]->floats()));
+    const std::uint64_t batch_records = evaluation_batch_records(prepared_.config);
+    try {
+      run_.emplace(prepared_.evaluation.get(), prepared_.engine->describe(), batch_records,
+                   hash_of_parameters(job_.layout, parameters_[evaluation_->parameters]->floats()));
+    } catch (const std::bad_alloc&) {
+      evaluation_.reset();
+      return feed(Broken{Error{ErrorCode::kConfig, "not enough memory to evaluate " + std::to_string(batch_records) +
+                                                       " records at a time: set evaluate.batch_size to fewer"}});
+    }
   }
   if (world_.must_leave()) {
     evaluation_.reset();
@@ -365,6 +375,7 @@ void JobRunner::carry_out(const LoadValues& action) {
 
 void JobRunner::carry_out(const Compute& action) {
   compute_ = action;
+  is_step_begun_ = false;
 }
 
 void JobRunner::carry_out(const RunEvaluation& action) {

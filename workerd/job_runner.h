@@ -26,6 +26,7 @@
 #include "workerd/input/prefetcher.h"
 #include "workerd/prepared_job.h"
 #include "workerd/progress_board.h"
+#include "workerd/step_parts.h"
 
 namespace disttrain::workerd {
 
@@ -105,7 +106,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   void computed(const EngineOutput& output);
   void evaluate();
   void start(const EngineInput& input);
-  void clip(std::span<float> gradients, double limit) const;
+  bool is_last_part() const { return !parts_ || parts_->is_last(); }
   Status use_buffers(std::uint32_t parameters, std::uint32_t gradients);
   void post_progress();
   // The counts for metrics: count_step() updates them after each step, and show_figures() publishes them.
@@ -130,6 +131,9 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   StepMetrics step_metrics_;                 // of the steps since show_figures() was last called
   bool is_step_skipped_ = false;             // a shard skipped the current step
   std::optional<Compute> compute_;           // the step that is due or being computed
+  std::optional<StepParts> parts_;           // with train.accumulate > 1
+  bool is_step_begun_ = false;               // compute_'s first part has been started
+  StepSums step_;                            // over the parts of compute_ that are done
   std::optional<RunEvaluation> evaluation_;  // the evaluation that is due or runs
   std::optional<EvaluationRun> run_;         // the evaluation that runs
   bool computing_ = false;                   // the engine is at work

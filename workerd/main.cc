@@ -1,25 +1,63 @@
-// workerd is the worker daemon: it computes gradients for the chief's jobs.
+// workerd is the worker daemon: it computes gradients for the chief's jobs. `disttrain predict` runs it in another
+// role:
+//
+//   workerd predict CHECKPOINT OUT DEVICE THREADS [SECTION.KEY=VALUE]...
 #include <asio/io_context.hpp>
+#include <charconv>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/end_deadline.h"
+#include "common/daemon/exhaustion.h"
 #include "common/daemon/http/pages.h"
 #include "common/daemon/log/log.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
+#include "common/daemon/standard_streams.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/process.h"
 #include "transport/factory/factory.h"
 #include "workerd/job_engine.h"
+#include "workerd/predict/predict.h"
 #include "workerd/worker.h"
+
+namespace disttrain::workerd {
+namespace {
+
+EngineFactory engines_on(const std::string& device) {
+  return [device](const JobConfig& config, const std::vector<ColumnSpec>& columns, Arena& arena,
+                  const EngineWorld& world) { return make_job_engine(config, columns, arena, world, device); };
+}
+
+// Returns the exit code. The command line, which is our own program, has checked the arguments.
+int predict_as_told(int argc, char** argv) {
+  constexpr char kName[] = "disttrain predict";
+  daemon::open_standard_streams();
+  daemon::ignore_write_signals();
+  daemon::end_when_exhausted(kName);
+  PredictOptions options;
+  const std::string_view threads = argc < 4 ? "" : argv[3];
+  if (std::from_chars(threads.data(), threads.data() + threads.size(), options.threads).ec != std::errc() ||
+      options.threads == 0)
+    return daemon::report("workerd", {ErrorCode::kUsage, "`disttrain predict` starts this role; run that instead"});
+  options.checkpoint = argv[0];
+  options.out = argv[1];
+  options.sets.assign(argv + 4, argv + argc);
+  const Status done = predict(options, engines_on(argv[2]));
+  return done ? 0 : daemon::report(kName, done.error());
+}
+
+}  // namespace
+}  // namespace disttrain::workerd
 
 int main(int argc, char** argv) {
   using namespace disttrain;
 
+  if (argc > 1 && std::string_view(argv[1]) == "predict") return workerd::predict_as_told(argc - 2, argv + 2);
   int exit_code = 0;
   std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kWorker, argc, argv, exit_code);
   if (!startup) return exit_code;
@@ -38,11 +76,7 @@ int main(int argc, char** argv) {
                                   daemon::wall_nanoseconds());
   // Limits the time for the destructors of the objects below, which join threads.
   std::optional<daemon::EndDeadline> deadline;
-  const workerd::EngineFactory make_engine = [device = startup->cluster.workers[startup->task.index].device](
-                                                 const JobConfig& config, const std::vector<ColumnSpec>& columns,
-                                                 Arena& arena, const workerd::EngineWorld& world) {
-    return workerd::make_job_engine(config, columns, arena, world, device);
-  };
+  const workerd::EngineFactory make_engine = workerd::engines_on(startup->cluster.workers[startup->task.index].device);
   workerd::Worker worker(loop, transport, log, *startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
     exit_code = daemon::report(log, refused);
     loop.stop();

@@ -9,7 +9,7 @@
 
 namespace disttrain::workerd {
 
-// Returns the 64-bit XXH3 hash of the variables' bytes (little-endian float32), in the order of the model. `parameters`
+// Returns the 64-bit XXH3 hash of the variables' bytes (little-endian), in the order of the model. `parameters`
 // is the flat array in the order of the layout.
 std::uint64_t hash_of_parameters(const Layout& layout, std::span<const float> parameters);
 

@@ -1,6 +1,7 @@
 #include "workerd/prepared_job.h"
 
 #include "common/config/reader/reader.h"
+#include "common/memory_plan.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/numbered_dataset.h"
 
@@ -15,6 +16,7 @@ bool has_data(const JobConfig& config) {
 // Reads a data set. If there is an engine, checks that the data fits its model.
 Result<std::unique_ptr<input::Dataset>> load(input::Source source, const PreparedJob& prepared, const Engine* engine) {
   source.is_cancelled = prepared.is_cancelled;
+  if (engine != nullptr) input::keep_types_of(engine->describe(), source);
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
   if (data && engine != nullptr)
     if (Status ok = input::fits(**data, engine->describe(), prepared.config.model, source); !ok)
@@ -29,6 +31,33 @@ Status load_training(PreparedJob& prepared, const Engine* engine) {
   if (!training) return tl::unexpected(training.error());
   prepared.training = std::move(*training);
   return {};
+}
+
+// Checks that the engine takes the full batches of a data set and the smaller one at its end. `whose` names the set and
+// the batches' size in the error.
+Status check_batches(const Engine& engine, Program program, std::uint64_t records, std::uint64_t batch_records,
+                     const std::string& whose) {
+  const auto checked = [&](std::uint64_t examples, const std::string& which) -> Status {
+    Status taken = engine.takes(program, examples);
+    if (!taken)
+      taken.error().message = which + " has " + std::to_string(examples) + " records (" + whose + " in batches of " +
+                              std::to_string(batch_records) + "): " + taken.error().message;
+    return taken;
+  };
+  const std::uint64_t rest = records % batch_records;
+  if (records >= batch_records)
+    if (Status full = checked(batch_records, "a batch"); !full) return full;
+  return rest == 0 ? Status() : checked(rest, "the last batch");
+}
+
+// A job that ends within the first epoch may never reach the last batch. Its batches are checked when they occur.
+Status check_training_batches(const PreparedJob& prepared) {
+  const TrainSection& train = prepared.config.train;
+  const std::uint64_t records = prepared.training->records();
+  const bool ends_before = train.steps != 0 && train.steps <= records / train.step_records();
+  const std::uint64_t checked = ends_before ? train.batch_size : records;
+  return check_batches(*prepared.engine, Program::kStep, checked, train.batch_size,
+                       std::to_string(records) + " training records");
 }
 
 }  // namespace
@@ -59,6 +88,8 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
     if (Status loaded = load_training(*prepared, prepared->engine.get()); !loaded)
       return tl::unexpected(loaded.error());
   }
+  if (prepared->training->records() > 0)
+    if (Status taken = check_training_batches(*prepared); !taken) return tl::unexpected(taken.error());
   return prepared;
 }
 
@@ -72,6 +103,12 @@ Status load_evaluation(PreparedJob& prepared) {
   source.label_names = prepared.training->label_names();
   Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared, prepared.engine.get());
   if (!evaluation) return tl::unexpected(evaluation.error());
+  const std::uint64_t records = (*evaluation)->records();
+  if (Status taken =
+          check_batches(*prepared.engine, Program::kEvaluate, records, evaluation_batch_records(prepared.config),
+                        std::to_string(records) + " evaluation records");
+      !taken)
+    return taken;
   prepared.evaluation = std::move(*evaluation);
   return {};
 }

@@ -56,13 +56,13 @@ struct PreparedJob {
   OnDataError on_data_error;
 };
 
-// Reads the training set, builds the model and checks that they fit. The texts of errors are for the operator. If
-// world.is_cancelled() returns true, reading ends with an error; several threads call it. load_evaluation() uses it and
-// on_data_error too.
+// Reads the training set, builds the model and checks that they fit, also that the model takes batches of the sizes
+// that will surely occur. The texts of errors are for the operator. If world.is_cancelled() returns true, reading ends
+// with an error; several threads call it. load_evaluation() uses it and on_data_error too.
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
                                                  const EngineWorld& world, const OnDataError& on_data_error);
 
-// Reads the evaluation set. Does nothing if it is loaded already or the job has none.
+// Reads the evaluation set, and checks it in the same way. Does nothing if it is loaded already or the job has none.
 Status load_evaluation(PreparedJob& prepared);
 
 }  // namespace disttrain::workerd

@@ -106,6 +106,8 @@ struct FolderAnswer {
   std::string path;
   // Which part of the work has failed, although the rest is done. "": nothing has failed.
   std::string warning;
+  // After OpenFolder and CommitAttempt: why checkpoints don't keep the job's program, said once. "": they do.
+  std::string program_warning;
 };
 struct FolderDone {
   JobId job;
@@ -164,6 +166,9 @@ struct OpenFolder {
   // The newest checkpoint that the chief knows of. If this is set, but the folder has no checkpoint at all, the work
   // fails with kFailed and changes nothing.
   std::string committed;
+  // The job's step program, which is opened here and kept by each checkpoint. "": it has none. If the chief can't read
+  // the package, the answer has a program_warning.
+  std::string program{};
 };
 struct FindNewest {
   std::uint64_t mark = 0;

@@ -10,7 +10,7 @@ Lending::Lending(const JobConfig& job, std::uint64_t records, const Roster& rost
     change_roster(roster, ledger);
     return;
   }
-  leases_ = std::make_unique<RecordLeases>(records, job.train.batch_size, job.train.epochs, last_id);
+  leases_ = std::make_unique<RecordLeases>(records, job.train.step_records(), job.train.epochs, last_id);
   leases_->restore(ledger.complete_epochs, ledger.ledger);
   for (const auto& [id, grant] : granted) leases_->hold(id, grant.borrowers.front(), grant.lease);
   is_over_ = ledger.finished;
@@ -24,7 +24,7 @@ void Lending::change_roster(const Roster& roster, const PacerReport& ledger) {
   if (roster.members.empty()) return;
   blocks_ = std::make_unique<StepBlocks>(
       StepBlocks::Options{.records = records_,
-                          .batch_size = train.batch_size,
+                          .step_records = train.step_records(),
                           .epochs = train.epochs,
                           .ranks = static_cast<std::uint32_t>(roster.members.size()),
                           .roster = roster.version,

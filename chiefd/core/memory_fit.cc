@@ -17,7 +17,7 @@ std::string mebibytes(std::uint64_t bytes) {
 
 MemoryFit::MemoryFit(const Layout& layout, const std::vector<TaskId>& owners, const JobConfig& job,
                      std::uint32_t credits, const std::map<TaskId, std::uint64_t>& memory) {
-  const auto slots = static_cast<std::uint32_t>(update::UpdateRule(job.train).slots());
+  const auto slots = static_cast<std::uint32_t>(update::slots_of(job));
   for (std::uint32_t s = 0; s < owners.size(); ++s) {
     Share& share = shares_[owners[s]];
     const auto offered = memory.find(owners[s]);

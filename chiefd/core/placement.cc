@@ -4,9 +4,11 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "common/bounds.h"
 #include "common/check.h"
+#include "common/update/update_rule.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -14,13 +16,14 @@ namespace {
 // A whole variable, or a part of its rows. Lists of pieces are in the order of the flat array of parameters.
 struct Piece {
   std::uint32_t variable = 0;
-  std::uint64_t elements = 0;
+  std::uint64_t words = 0;
   std::uint32_t shard = 0;
+  DType dtype = DType::kFloat32;
 };
 
-// The intended size of a bucket. cut() may move each end of a bucket by up to half of kWholeElements, so a bucket never
-// exceeds kMaxBucketElements.
-constexpr std::uint64_t kTargetElements = kMaxBucketElements - kWholeElements;
+// The intended size of a bucket. cut() may move each end of a bucket by up to half of kWholeWords, so a bucket never
+// exceeds kMaxBucketWords.
+constexpr std::uint64_t kTargetWords = kMaxBucketWords - kWholeWords;
 
 std::uint64_t ceil_quotient(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
@@ -28,23 +31,25 @@ std::uint64_t ceil_quotient(std::uint64_t a, std::uint64_t b) {
 
 std::uint64_t sum_of(const std::vector<Piece>& pieces) {
   std::uint64_t total = 0;
-  for (const Piece& piece : pieces) total += piece.elements;
+  for (const Piece& piece : pieces) total += piece.words;
   return total;
 }
 
 // Cuts consecutive pieces into about `count` buckets of similar size, and returns the end of each bucket. If a cut
 // falls into a small piece that must stay whole, the cut moves to the nearer edge of that piece. If two cuts then fall
-// on the same edge, there is one bucket less.
+// on the same edge, there is one bucket less. A cut never divides a double. All pieces have the same dtype.
 std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t count) {
   const std::uint64_t total = sum_of(pieces);
   std::vector<std::uint64_t> ends;
+  const std::uint64_t element_words = pieces.front().dtype == DType::kFloat64 ? 2 : 1;
   std::uint64_t piece_begin = 0;
   std::size_t p = 0;
   for (std::uint64_t i = 1; i <= count; ++i) {
     std::uint64_t end = total / count * i + total % count * i / count;
-    while (piece_begin + pieces[p].elements < end) piece_begin += pieces[p++].elements;
-    const std::uint64_t piece_end = piece_begin + pieces[p].elements;
-    if (pieces[p].elements < kWholeElements) end = end - piece_begin < piece_end - end ? piece_begin : piece_end;
+    end -= end % element_words;
+    while (piece_begin + pieces[p].words < end) piece_begin += pieces[p++].words;
+    const std::uint64_t piece_end = piece_begin + pieces[p].words;
+    if (pieces[p].words < kWholeWords) end = end - piece_begin < piece_end - end ? piece_begin : piece_end;
     if (end > (ends.empty() ? 0 : ends.back())) ends.push_back(end);
   }
   return ends;
@@ -55,7 +60,7 @@ template <typename OwnerOf>
 void append_buckets(Layout& layout, const std::vector<std::uint64_t>& ends, std::vector<std::uint64_t>& shard_ends,
                     OwnerOf owner) {
   const std::uint64_t flat =
-      layout.buckets.empty() ? 0 : layout.buckets.back().flat_begin + layout.buckets.back().elements;
+      layout.buckets.empty() ? 0 : layout.buckets.back().flat_begin + layout.buckets.back().words;
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const std::uint32_t shard = owner(i);
@@ -65,11 +70,12 @@ void append_buckets(Layout& layout, const std::vector<std::uint64_t>& ends, std:
   }
 }
 
-// All variables, last layer first.
+// All variables, last layer first. But the float64 variables come before the others, as a layout needs them.
 std::vector<Piece> gradient_order(const ModelSpec& model) {
   std::vector<Piece> pieces;
   for (std::uint32_t v = static_cast<std::uint32_t>(model.variables.size()); v-- > 0;)
-    pieces.push_back(Piece{v, element_count(model.variables[v]), 0});
+    pieces.push_back(Piece{v, word_count(model.variables[v]), 0, model.variables[v].dtype});
+  std::stable_partition(pieces.begin(), pieces.end(), [](const Piece& p) { return p.dtype == DType::kFloat64; });
   return pieces;
 }
 
@@ -88,38 +94,38 @@ std::vector<Piece> greedy(const ModelSpec& model, std::uint32_t shards) {
   std::vector<std::size_t> by_size(pieces.size());
   std::iota(by_size.begin(), by_size.end(), 0);
   std::stable_sort(by_size.begin(), by_size.end(),
-                   [&pieces](std::size_t a, std::size_t b) { return pieces[a].elements > pieces[b].elements; });
+                   [&pieces](std::size_t a, std::size_t b) { return pieces[a].words > pieces[b].words; });
   std::vector<std::uint64_t> load(shards, 0);
   for (std::size_t i : by_size) {
     pieces[i].shard = emptiest(load);
-    load[pieces[i].shard] += pieces[i].elements;
+    load[pieces[i].shard] += pieces[i].words;
   }
   return pieces;
 }
 
 // Goes through the variables in gradient order. A large variable is cut into one part for each shard. A small variable
-// goes to one shard, which has few elements so far.
+// goes to one shard, which has few words so far.
 std::vector<Piece> partitioned(const ModelSpec& model, std::uint32_t shards) {
   std::vector<Piece> pieces;
   std::vector<std::uint64_t> load(shards, 0);
   for (const Piece& variable : gradient_order(model)) {
     const auto& shape = model.variables[variable.variable].shape;
     const std::uint64_t rows = shape.empty() ? 1 : shape[0];
-    if (variable.elements < kWholeElements || rows < shards) {
+    if (variable.words < kWholeWords || rows < shards) {
       // Neighbours on the same shard share a bucket. So a small variable goes to the shard of the small variable before
-      // it, as long as that shard hasn't got many more elements than the emptiest one.
-      const bool joins = !pieces.empty() && pieces.back().elements < kWholeElements &&
-                         load[pieces.back().shard] < load[emptiest(load)] + kWholeElements;
+      // it, as long as that shard hasn't got many more words than the emptiest one.
+      const bool joins = !pieces.empty() && pieces.back().words < kWholeWords &&
+                         load[pieces.back().shard] < load[emptiest(load)] + kWholeWords;
       const std::uint32_t shard = joins ? pieces.back().shard : emptiest(load);
-      pieces.push_back(Piece{variable.variable, variable.elements, shard});
-      load[shard] += variable.elements;
+      pieces.push_back(Piece{variable.variable, variable.words, shard, variable.dtype});
+      load[shard] += variable.words;
       continue;
     }
     for (std::uint32_t part = 0; part < shards; ++part) {
       const std::uint64_t part_rows = rows * (part + 1) / shards - rows * part / shards;
-      const std::uint64_t elements = part_rows * (variable.elements / rows);
-      pieces.push_back(Piece{variable.variable, elements, part});
-      load[part] += elements;
+      const std::uint64_t words = part_rows * (variable.words / rows);
+      pieces.push_back(Piece{variable.variable, words, part, variable.dtype});
+      load[part] += words;
     }
   }
   return pieces;
@@ -133,38 +139,51 @@ void set_variable_begins(Layout& layout, const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     if (current != piece.variable) layout.variable_begins[piece.variable] = flat;
     current = piece.variable;
-    flat += piece.elements;
+    flat += piece.words;
   }
 }
 
 void place_balanced(Layout& layout, std::uint32_t shards) {
   const std::vector<Piece> pieces = gradient_order(layout.model);
   set_variable_begins(layout, pieces);
-  // Make the same number of buckets for each shard, because a shard with one bucket more would be the slowest.
-  const std::uint64_t count = shards * ceil_quotient(sum_of(pieces), shards * kTargetElements);
   std::vector<std::uint64_t> shard_ends(shards, 0);
-  append_buckets(layout, cut(pieces, count), shard_ends,
-                 [shards](std::size_t i) { return static_cast<std::uint32_t>(i % shards); });
+  const auto place_some = [&layout, &shard_ends, shards](const std::vector<Piece>& some) {
+    if (some.empty()) return;
+    // Make the same number of buckets for each shard, because a shard with one bucket more would be the slowest.
+    const std::uint64_t count = shards * ceil_quotient(sum_of(some), shards * kTargetWords);
+    const std::size_t first = layout.buckets.size();
+    append_buckets(layout, cut(some, count), shard_ends,
+                   [first, shards](std::size_t i) { return static_cast<std::uint32_t>((first + i) % shards); });
+  };
+  const auto is_double = [](const Piece& piece) { return piece.dtype == DType::kFloat64; };
+  const auto floats = std::find_if_not(pieces.begin(), pieces.end(), is_double);
+  place_some({pieces.begin(), floats});
+  place_some({floats, pieces.end()});
 }
 
-// Makes the buckets of pieces whose shard is already set. Neighbouring pieces on the same shard make a run, and each
-// run is cut into as few buckets as possible.
+// Makes the buckets of pieces whose shard is already set. Neighbouring pieces of the same dtype on the same shard make
+// a run, and each run is cut into as few buckets as possible.
 void place_runs(Layout& layout, std::uint32_t shards, const std::vector<Piece>& pieces) {
   set_variable_begins(layout, pieces);
   std::vector<std::uint64_t> shard_ends(shards, 0);
   std::vector<Piece> run;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     run.push_back(pieces[i]);
-    if (i + 1 < pieces.size() && pieces[i + 1].shard == pieces[i].shard) continue;
+    const Piece* next = i + 1 < pieces.size() ? &pieces[i + 1] : nullptr;
+    if (next != nullptr && next->shard == run.front().shard && next->dtype == run.front().dtype) continue;
     const std::uint64_t total = sum_of(run);
-    const std::uint64_t count = total <= kMaxBucketElements ? 1 : ceil_quotient(total, kTargetElements);
+    const std::uint64_t count = total <= kMaxBucketWords ? 1 : ceil_quotient(total, kTargetWords);
     append_buckets(layout, cut(run, count), shard_ends, [&run](std::size_t) { return run.front().shard; });
     run.clear();
   }
 }
 
 std::vector<Piece> grouped_by_shard(std::vector<Piece> pieces) {
-  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.shard < b.shard; });
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    const bool a_floats = a.dtype != DType::kFloat64;
+    const bool b_floats = b.dtype != DType::kFloat64;
+    return std::tie(a_floats, a.shard) < std::tie(b_floats, b.shard);
+  });
   return pieces;
 }
 
@@ -229,6 +248,11 @@ std::string plural(std::uint32_t count) {
 
 }  // namespace
 
+Placement placement_of(const JobConfig& job) {
+  const bool is_whole = update::UpdateRule(job.train).is_by_variable();
+  return is_whole && job.job.placement == Placement::kBalanced ? Placement::kGreedy : job.job.placement;
+}
+
 Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards) {
   DISTTRAIN_CHECK_GE(shards, 1u);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
@@ -254,7 +278,7 @@ Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32
                                         std::to_string(offered) + " or fewer, or raise shards in [[ps]]");
   if (asked > 0) return place(model, placement, asked);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
-  const std::uint32_t wanted = auto_shards(element_count(model) * sizeof(float), offered);
+  const std::uint32_t wanted = auto_shards(word_count(model) * sizeof(float), offered);
   if (Layout layout = place_unchecked(model, placement, wanted); shards_with_buckets(layout) == wanted)
     return with_few_buckets(std::move(layout));
   return with_few_buckets(place_unchecked(model, placement, largest_below(model, placement, wanted)));

@@ -6,9 +6,9 @@
 //                model is in the order in which a worker computes the gradients, with the last layer first. If each
 //                shard had one large range instead, all workers would send to the same shard at the same time.
 //   round_robin  Puts the whole variable number v on shard number (v mod shards).
-//   greedy       Puts each whole variable on the shard with the fewest elements so far. Starts with the largest one.
+//   greedy       Puts each whole variable on the shard with the fewest words so far. Starts with the largest one.
 //   partitioned  Cuts the rows (first dimension) of each variable into as many equal parts as there are shards, one
-//                part for each shard. A variable that is too small for this goes to one shard with few elements.
+//                part for each shard. A variable that is too small for this goes to one shard with few words.
 //
 // With every placement, a variable is contiguous in a worker's flat array of parameters. With round_robin and greedy,
 // the variables of one shard are neighbours in this array, last layer first, so that few buckets result.
@@ -17,14 +17,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/config/job_config.h"
 #include "common/layout.h"
 
 namespace disttrain::chiefd {
 
-// A variable with fewer elements than this (64 KiB of float32) isn't cut, because each part would need a frame of its
+// A variable with fewer words than this (64 KiB) isn't cut, because each part would need a frame of its
 // own, which costs more than the cut gains. A larger variable that goes to one shard may still fall into several
 // buckets, all on this shard.
-inline constexpr std::uint64_t kWholeElements = 16 * 1024;
+inline constexpr std::uint64_t kWholeWords = 16 * 1024;
+
+// The placement for a job's model: job.placement, except that "balanced" becomes "greedy" if the job's update rule
+// needs each variable whole on one shard (lamb).
+Placement placement_of(const JobConfig& job);
 
 // Returns a layout that passes validate(). Fails with kConfig if the model has no variables, has a variable without
 // elements, is too large, or can't be divided among so many shards. In the last case the message says how many shards

@@ -40,10 +40,10 @@ IntervalSet lacking(const std::vector<Interval>& positions, const IntervalSet& v
 
 }  // namespace
 
-RecordLeases::RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs, LeaseId last_id)
-    : records_(records), batch_size_(batch_size), epochs_(epochs), last_id_(last_id) {
+RecordLeases::RecordLeases(std::uint64_t records, std::uint64_t step_records, std::uint64_t epochs, LeaseId last_id)
+    : records_(records), step_records_(step_records), epochs_(epochs), last_id_(last_id) {
   DISTTRAIN_CHECK_GE(records, 1u);
-  DISTTRAIN_CHECK_GE(batch_size, 1u);
+  DISTTRAIN_CHECK_GE(step_records, 1u);
 }
 
 void RecordLeases::restore(std::uint32_t complete_epochs, const std::vector<EpochLedger>& ledger) {
@@ -84,9 +84,9 @@ std::uint64_t RecordLeases::lease_size(std::uint64_t left, double rate, std::uin
   const auto worth = [rate](double seconds) { return static_cast<std::uint64_t>(std::min(rate * seconds, 1e15)); };
   const std::uint64_t fair = left / (4 * std::uint64_t{workers});
   const std::uint64_t brief = std::min(worth(kShortestSeconds), left / workers);
-  const std::uint64_t longest = rate > 0 ? worth(kLongestSeconds) : kFirstBatches * batch_size_;
+  const std::uint64_t longest = rate > 0 ? worth(kLongestSeconds) : kFirstBatches * step_records_;
   const std::uint64_t size = std::min(longest, std::max(fair, brief));
-  return std::max(size / batch_size_ * batch_size_, batch_size_);
+  return std::max(size / step_records_ * step_records_, step_records_);
 }
 
 std::optional<Lease> RecordLeases::lend(const Member& to, double rate, std::uint32_t workers) {

@@ -23,9 +23,9 @@ namespace disttrain::chiefd {
 
 class RecordLeases {
  public:
-  // With `epochs` = 0 the number of epochs has no limit. `records` and `batch_size` must be at least 1. New leases get
-  // numbers above `last_id`.
-  RecordLeases(std::uint64_t records, std::uint32_t batch_size, std::uint64_t epochs, LeaseId last_id = {});
+  // With `epochs` = 0 the number of epochs has no limit. `records` and `step_records` must be at least 1. New leases
+  // get numbers above `last_id`.
+  RecordLeases(std::uint64_t records, std::uint64_t step_records, std::uint64_t epochs, LeaseId last_id = {});
 
   // Call these before any other function: restore() with the ledger, and then hold() for each lease that a worker
   // already holds.
@@ -38,7 +38,7 @@ class RecordLeases {
   // The lease has a quarter of the worker's equal share of the epoch's free records, but not more records than the
   // worker reads in 60 s. If the worker would read that quarter in less than 0.25 s, the lease has as many records as
   // the worker reads in 0.25 s, but at most the whole share. Without this rule, a short epoch would need a durable
-  // grant every few steps. The size is a multiple of batch_size, except at the end of the epoch.
+  // grant every few steps. The size is a multiple of step_records, except at the end of the epoch.
   std::optional<Lease> lend(const Member& to, double rate, std::uint32_t workers);
 
   // Notes the ledger of a report of the pacer. An older report than before does no harm, because a ledger only grows.
@@ -72,7 +72,7 @@ class RecordLeases {
   std::uint64_t lease_size(std::uint64_t left, double rate, std::uint32_t workers) const;
 
   const std::uint64_t records_;
-  const std::uint64_t batch_size_;
+  const std::uint64_t step_records_;
   const std::uint64_t epochs_;
 
   std::uint32_t complete_epochs_ = 0;

@@ -27,7 +27,7 @@ StepBlocks::StepBlocks(const Options& options, const Begin& begin)
       next_step_(begin.step.next()),
       last_id_(begin.last_id) {
   DISTTRAIN_CHECK_GE(options.records, 1u);
-  DISTTRAIN_CHECK_GE(options.batch_size, 1u);
+  DISTTRAIN_CHECK_GE(options.step_records, 1u);
   DISTTRAIN_CHECK_GE(options.ranks, 1u);
   for (const EpochLedger& entry : begin.ledger) {
     if (entry.epoch < complete_epochs_) continue;
@@ -46,7 +46,7 @@ bool StepBlocks::enough_ahead() const {
 }
 
 Lease StepBlocks::make_block(std::uint32_t epoch, std::vector<Interval> positions) {
-  const std::uint64_t per_step = std::uint64_t{options_.ranks} * options_.batch_size;
+  const std::uint64_t per_step = options_.ranks * options_.step_records;
   std::uint64_t items = 0;
   for (const Interval& interval : positions) items += interval.end - interval.begin;
   Lease lease;

@@ -19,10 +19,10 @@ namespace disttrain::chiefd {
 class StepBlocks {
  public:
   struct Options {
-    std::uint64_t records = 0;     // at least 1
-    std::uint32_t batch_size = 0;  // at least 1
-    std::uint64_t epochs = 0;      // 0 = no limit
-    std::uint32_t ranks = 0;       // members of the roster, at least 1
+    std::uint64_t records = 0;       // at least 1
+    std::uint64_t step_records = 0;  // of one worker, at least 1
+    std::uint64_t epochs = 0;        // 0 = no limit
+    std::uint32_t ranks = 0;         // members of the roster, at least 1
     RosterVersion roster;
     bool may_be_late = false;  // true: late gradients are dropped, because the job has backup workers
   };

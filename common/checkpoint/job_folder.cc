@@ -65,7 +65,7 @@ std::optional<std::string> index_of(const Manifest& manifest) {
   for (const VariableEntry& variable : manifest.variables) {
     if (variable.slices.size() != 1) return std::nullopt;
     map[variable.name] = manifest.files[variable.slices.front().shard].name;
-    bytes += variable.slices.front().elements * sizeof(float);
+    bytes += variable.slices.front().words * sizeof(float);
   }
   return nlohmann::ordered_json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(1) + "\n";
 }

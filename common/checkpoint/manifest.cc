@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/bounded_json.h"
 #include "common/checkpoint/checksum.h"
 
 namespace disttrain::checkpoint {
@@ -52,10 +53,11 @@ OrderedJson to_json(const std::vector<Interval>& intervals) {
 OrderedJson to_json(const VariableEntry& variable) {
   OrderedJson slices = OrderedJson::array();
   for (const SliceEntry& slice : variable.slices)
-    slices.push_back({slice.begin, slice.elements, slice.shard, slice.offset});
+    slices.push_back({slice.begin, slice.words, slice.shard, slice.offset});
   return {{"name", variable.name},
           {"shape", variable.shape},
           {"kind", variable.kind == VariableKind::kState ? "state" : "trainable"},
+          {"dtype", disttrain::to_string(variable.dtype)},
           {"slices", slices}};
 }
 
@@ -66,7 +68,7 @@ OrderedJson to_json(const ShardEntry& shard) {
                        {"incarnation", hex(worker.worker.incarnation.value)},
                        {"last_sequence", worker.last.value},
                        {"clock", worker.clock.value}});
-  return {{"version", shard.version.value}, {"elements", shard.elements}, {"applied", workers}};
+  return {{"version", shard.version.value}, {"elements", shard.words}, {"applied", workers}};
 }
 
 OrderedJson to_json(const FileEntry& file) {
@@ -109,6 +111,10 @@ VariableEntry variable_of(const OrderedJson& json) {
   variable.name = text_of(json, "name");
   variable.shape = json.at("shape").get<std::vector<std::uint64_t>>();
   variable.kind = text_of(json, "kind") == "state" ? VariableKind::kState : VariableKind::kTrainable;
+  const std::string dtype = json.value("dtype", "float32");  // older versions don't write it
+  if (dtype != "float32" && dtype != "float64")
+    throw std::invalid_argument("variable " + variable.name + " has the dtype \"" + dtype + "\"");
+  variable.dtype = *disttrain::dtype_of(dtype);
   for (const OrderedJson& slice : json.at("slices"))
     variable.slices.push_back({slice.at(0).get<std::uint64_t>(), slice.at(1).get<std::uint64_t>(),
                                slice.at(2).get<std::uint32_t>(), slice.at(3).get<std::uint64_t>()});
@@ -118,7 +124,7 @@ VariableEntry variable_of(const OrderedJson& json) {
 ShardEntry shard_of(const OrderedJson& json) {
   ShardEntry shard;
   shard.version = Step(number(json, "version"));
-  shard.elements = number(json, "elements");
+  shard.words = number(json, "elements");
   for (const OrderedJson& entry : json.at("applied"))
     shard.workers.push_back({Member{TaskId{Role::kWorker, small_number(entry, "worker")},
                                     Incarnation(from_hex(text_of(entry, "incarnation")))},
@@ -155,30 +161,32 @@ void expect(bool holds, const std::string& what) {
 void check(const Manifest& manifest) {
   expect(!manifest.shards.empty(), "it has no shards");
   expect(manifest.files.size() >= manifest.shards.size(), "it lists fewer files than shards");
+  expect(!manifest.has_average || manifest.slots > 0, "it has an average, but no slots");
   expect(manifest.slots <= 16, "it has " + std::to_string(manifest.slots) + " slots");
-  std::vector<std::uint64_t> elements(manifest.shards.size(), 0);
+  std::vector<std::uint64_t> words(manifest.shards.size(), 0);
   for (const VariableEntry& variable : manifest.variables) {
-    std::uint64_t size = 1;
+    const std::uint64_t element = element_words(variable);
+    std::uint64_t size = element;
     for (const std::uint64_t extent : variable.shape)
       expect(!__builtin_mul_overflow(size, extent, &size), "variable " + variable.name + " is too large");
     std::uint64_t at = 0;
     for (const SliceEntry& slice : variable.slices) {
-      expect(slice.begin == at && slice.elements > 0 && slice.elements <= size - at,
+      expect(slice.begin == at && slice.words > 0 && slice.words <= size - at && slice.words % element == 0,
              "the slices of " + variable.name + " don't cover it");
       expect(slice.shard < manifest.shards.size(), "a slice of " + variable.name + " names a shard that doesn't exist");
-      const std::uint64_t room = manifest.shards[slice.shard].elements;
-      expect(slice.offset <= room && slice.elements <= room - slice.offset,
+      const std::uint64_t room = manifest.shards[slice.shard].words;
+      expect(slice.offset <= room && slice.words <= room - slice.offset,
              "a slice of " + variable.name + " ends beyond its shard");
-      at += slice.elements;
-      elements[slice.shard] += slice.elements;
+      at += slice.words;
+      words[slice.shard] += slice.words;
     }
     expect(at == size, "the slices of " + variable.name + " don't cover it");
   }
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
     const FileEntry& file = manifest.files[s];
     std::uint64_t bytes = sizeof(float) * (1 + manifest.slots);
-    expect(!__builtin_mul_overflow(bytes, manifest.shards[s].elements, &bytes), file.name + " is too large");
-    expect(elements[s] == manifest.shards[s].elements, "shard " + std::to_string(s) + " isn't covered by slices");
+    expect(!__builtin_mul_overflow(bytes, manifest.shards[s].words, &bytes), file.name + " is too large");
+    expect(words[s] == manifest.shards[s].words, "shard " + std::to_string(s) + " isn't covered by slices");
     expect(file.data_begin <= file.bytes && file.bytes - file.data_begin == bytes,
            file.name + " doesn't have the size of its shard");
   }
@@ -199,8 +207,18 @@ std::string end_of(const std::string& text) {
 
 }  // namespace
 
+const FileEntry* find_file(const Manifest& manifest, const std::string& name) {
+  for (std::size_t f = manifest.shards.size(); f < manifest.files.size(); ++f)
+    if (manifest.files[f].name == name) return &manifest.files[f];
+  return nullptr;
+}
+
 std::string shard_file_name(std::uint32_t shard, std::uint32_t shards) {
   return "shard-" + std::to_string(shard) + "-of-" + std::to_string(shards) + ".safetensors";
+}
+
+std::uint64_t element_words(const VariableEntry& variable) {
+  return variable.dtype == disttrain::DType::kFloat64 ? 2 : 1;
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
@@ -212,11 +230,11 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 std::vector<VariableEntry> variables_of(const Layout& layout) {
   std::vector<VariableEntry> variables;
   for (const VariableSpec& spec : layout.model.variables)
-    variables.push_back(VariableEntry{spec.name, spec.shape, spec.kind, {}});
+    variables.push_back(VariableEntry{spec.name, spec.shape, spec.kind, {}, spec.dtype});
   for (std::uint32_t b = 0; b < layout.buckets.size(); ++b) {
     const Bucket& bucket = layout.buckets[b];
     for (const Slice& slice : slices_of(layout, BucketId(b))) {
-      const SliceEntry entry{slice.variable_begin, slice.elements, bucket.shard.value,
+      const SliceEntry entry{slice.variable_begin, slice.words, bucket.shard.value,
                              bucket.shard_begin + slice.bucket_begin};
       variables[slice.variable].slices.push_back(entry);
     }
@@ -227,8 +245,8 @@ std::vector<VariableEntry> variables_of(const Layout& layout) {
     std::vector<SliceEntry> joined;
     for (const SliceEntry& slice : variable.slices) {
       SliceEntry* last = joined.empty() ? nullptr : &joined.back();
-      if (last != nullptr && last->shard == slice.shard && last->offset + last->elements == slice.offset)
-        last->elements += slice.elements;
+      if (last != nullptr && last->shard == slice.shard && last->offset + last->words == slice.offset)
+        last->words += slice.words;
       else
         joined.push_back(slice);
     }
@@ -247,7 +265,9 @@ std::string to_json(const Manifest& manifest) {
   OrderedJson ledger = OrderedJson::array();
   for (const EpochLedger& epoch : manifest.pacer.ledger)
     ledger.push_back({{"epoch", epoch.epoch}, {"visited", to_json(epoch.visited)}});
-  const OrderedJson json = {{"format", kFormat},
+  const bool has_doubles = std::any_of(manifest.variables.begin(), manifest.variables.end(),
+                                       [](const VariableEntry& entry) { return element_words(entry) > 1; });
+  const OrderedJson json = {{"format", has_doubles ? kFormat : 2},
                             {"job", manifest.job},
                             {"generation", manifest.generation.value},
                             {"step", manifest.step.value},
@@ -257,6 +277,7 @@ std::string to_json(const Manifest& manifest) {
                             {"records", manifest.records},
                             {"rule", manifest.rule},
                             {"slots", manifest.slots},
+                            {"average", manifest.has_average},
                             {"variables", variables},
                             {"shards", shards},
                             {"files", files},
@@ -273,7 +294,7 @@ std::string to_json(const Manifest& manifest) {
 }
 
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path) {
-  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
+  const OrderedJson json = parse_bounded_json<OrderedJson>(text);
   if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
   const std::size_t end = text.rfind(kChecksumBegins);
   if (end != std::string::npos && text.substr(end) != end_of(text.substr(0, end)))
@@ -296,6 +317,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.records = number(json, "records");
     manifest.rule = text_of(json, "rule");
     manifest.slots = small_number(json, "slots");
+    manifest.has_average = json.value("average", false);  // older versions keep no average
     for (const OrderedJson& entry : json.at("variables")) manifest.variables.push_back(variable_of(entry));
     for (const OrderedJson& entry : json.at("shards")) manifest.shards.push_back(shard_of(entry));
     for (const OrderedJson& entry : json.at("files")) manifest.files.push_back(file_of(entry));

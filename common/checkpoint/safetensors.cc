@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/bounded_json.h"
 #include "common/check.h"
 
 namespace disttrain::checkpoint {
@@ -78,7 +79,7 @@ class Parser {
   Result<TensorTable> parse(const std::string& text, std::uint64_t data_bytes) {
     if (text.empty() || text.front() != '{') return bad("its header doesn't begin with {");
     DuplicateFinder duplicates;
-    const Json json = Json::parse(text, std::ref(duplicates), false);
+    const Json json = parse_bounded_json(text, std::ref(duplicates));
     if (json.is_discarded() || !json.is_object()) return bad("its header isn't JSON");
     if (duplicates.found) return bad("its header has a key twice");
     TensorTable table;

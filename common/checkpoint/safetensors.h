@@ -16,7 +16,7 @@ namespace disttrain::checkpoint {
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
 // All types that the format has. A file with tensors of any of these types can be opened, but only the values of kF32,
-// kF16 and kBF16 tensors can be read.
+// kF64, kF16 and kBF16 tensors can be read.
 enum class DType {
   kF32,
   kF16,

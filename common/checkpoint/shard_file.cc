@@ -5,9 +5,9 @@
 
 #include "common/check.h"
 #include "common/checkpoint/checksum.h"
+#include "common/checkpoint/chunk_writer.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/verified_file.h"
-#include "common/mutant.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -17,98 +17,54 @@ namespace {
 std::vector<Tensor> tensors_of(const Layout& layout, ShardId shard, std::uint32_t slots) {
   struct Piece {
     SliceEntry slice;
-    const VariableSpec* variable;
+    const VariableEntry* variable;
+    bool is_whole;
   };
   const std::vector<VariableEntry> variables = variables_of(layout);
   std::vector<Piece> pieces;
   for (std::size_t v = 0; v < variables.size(); ++v)
     for (const SliceEntry& slice : variables[v].slices)
-      if (slice.shard == shard.value) pieces.push_back({slice, &layout.model.variables[v]});
+      if (slice.shard == shard.value)
+        pieces.push_back({slice, &variables[v], slice.words == word_count(layout.model.variables[v])});
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.slice.offset < b.slice.offset; });
   std::vector<Tensor> tensors;
   std::uint64_t at = 0;
   for (std::uint32_t array = 0; array <= slots; ++array)
     for (const Piece& piece : pieces) {
-      const bool is_whole = piece.slice.elements == element_count(*piece.variable);
+      const std::uint64_t words = element_words(*piece.variable);
+      const std::uint64_t begin = piece.slice.begin / words;
+      const std::uint64_t elements = piece.slice.words / words;
       Tensor tensor;
+      tensor.dtype = words == 2 ? DType::kF64 : DType::kF32;
       tensor.name = (array == 0 ? "" : "slot" + std::to_string(array - 1) + "/") + piece.variable->name;
       tensor.shape = piece.variable->shape;
-      if (!is_whole) {
-        tensor.name += "[" + std::to_string(piece.slice.begin) + ":" +
-                       std::to_string(piece.slice.begin + piece.slice.elements) + "]";
-        tensor.shape = {piece.slice.elements};
+      if (!piece.is_whole) {
+        tensor.name += "[" + std::to_string(begin) + ":" + std::to_string(begin + elements) + "]";
+        tensor.shape = {elements};
       }
       tensor.begin = at;
-      at = tensor.end = at + piece.slice.elements * sizeof(float);
+      at = tensor.end = at + piece.slice.words * sizeof(float);
       tensors.push_back(std::move(tensor));
     }
   return tensors;
 }
 
-// Cuts the data into chunks and computes their checksums. Whole chunks are written directly from the caller's memory,
-// up to four in one write.
-class ChunkWriter {
- public:
-  ChunkWriter(OutputFile& file, const IsCancelled& is_cancelled, FileEntry& entry)
-      : file_(file), is_cancelled_(is_cancelled), entry_(entry) {
-    rest_.reserve(kChunkBytes);
-  }
-
-  Status write(Bytes bytes) {
-    constexpr std::size_t kChunksAtOnce = 4;
-    while (!bytes.empty()) {
-      std::size_t count = std::min<std::size_t>(bytes.size() / kChunkBytes, kChunksAtOnce) * kChunkBytes;
-      Status put;
-      if (rest_.empty() && count > 0) {
-        put = put_chunks(bytes.first(count));
-      } else {
-        count = std::min<std::size_t>(bytes.size(), kChunkBytes - rest_.size());
-        rest_.insert(rest_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
-        if (rest_.size() == kChunkBytes) put = put_rest();
-      }
-      if (!put) return put;
-      bytes = bytes.subspan(count);
-    }
-    return {};
-  }
-  Status finish() { return rest_.empty() ? Status() : put_rest(); }
-
- private:
-  Status put_rest() {
-    Status put = put_chunks(rest_);
-    rest_.clear();
-    return put;
-  }
-  Status put_chunks(Bytes bytes) {
-    if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, entry_.name + ": writing was cancelled");
-    entry_.bytes += bytes.size();
-    for (std::size_t at = 0; at < bytes.size(); at += kChunkBytes)
-      entry_.chunks.push_back(checksum_of(bytes.subspan(at, std::min<std::size_t>(kChunkBytes, bytes.size() - at))));
-    return file_.append(bytes);
-  }
-
-  OutputFile& file_;
-  const IsCancelled& is_cancelled_;
-  FileEntry& entry_;
-  std::vector<std::byte> rest_;
-};
-
-// A run of elements that is contiguous both in a source file and in the target shard.
+// A run of words that is contiguous both in a source file and in the target shard.
 struct Run {
-  std::uint32_t source = 0;         // shard of the checkpoint
-  std::uint64_t source_offset = 0;  // elements
+  std::uint32_t source = 0;  // shard of the checkpoint
+  std::uint64_t source_offset = 0;
   std::uint64_t target_offset = 0;
-  std::uint64_t elements = 0;
+  std::uint64_t words = 0;
 };
 
 void append_overlaps(const std::vector<SliceEntry>& sources, const SliceEntry& wanted, std::vector<Run>& runs) {
   auto source = std::upper_bound(sources.begin(), sources.end(), wanted.begin,
                                  [](std::uint64_t begin, const SliceEntry& slice) { return begin < slice.begin; });
   --source;  // slices begin at 0
-  for (std::uint64_t at = wanted.begin; at < wanted.begin + wanted.elements; ++source) {
+  for (std::uint64_t at = wanted.begin; at < wanted.begin + wanted.words; ++source) {
     const std::uint64_t skip = at - source->begin;
-    const std::uint64_t count = std::min(source->elements - skip, wanted.begin + wanted.elements - at);
+    const std::uint64_t count = std::min(source->words - skip, wanted.begin + wanted.words - at);
     runs.push_back({source->shard, source->offset + skip, wanted.offset + (at - wanted.begin), count});
     at += count;
   }
@@ -126,9 +82,10 @@ Status check_same_variables(const Manifest& manifest, const Layout& target, cons
   for (std::size_t v = 0; v < manifest.variables.size(); ++v) {
     const VariableEntry& had = manifest.variables[v];
     const VariableSpec& want = target.model.variables[v];
-    if (had.name != want.name || had.shape != want.shape || had.kind != want.kind)
-      return differ("its variable " + std::to_string(v) + " is " + had.name + " " + shape_text(had.shape) +
-                    ", the job's is " + want.name + " " + shape_text(want.shape));
+    if (had.name != want.name || had.shape != want.shape || had.kind != want.kind || had.dtype != want.dtype)
+      return differ("its variable " + std::to_string(v) + " is " + had.name + " " + shape_text(had.shape) + " " +
+                    disttrain::to_string(had.dtype) + ", the job's is " + want.name + " " + shape_text(want.shape) +
+                    " " + disttrain::to_string(want.dtype));
   }
   return {};
 }
@@ -139,31 +96,28 @@ Result<ShardWriter> ShardWriter::reserve(Files& files, const std::string& folder
                                          std::uint32_t slots, const std::map<std::string, std::string>& metadata) {
   FileEntry entry;
   entry.name = shard_file_name(shard.value, layout.shards);
-  const std::uint64_t elements = shard_elements(layout, shard);
+  const std::uint64_t words = shard_words(layout, shard);
   std::string header = encode_header(tensors_of(layout, shard, slots), metadata);
   entry.data_begin = header.size();
   Result<std::unique_ptr<OutputFile>> file = files.create(folder + "/" + entry.name);
   if (!file) return tl::unexpected(file.error());
-  if (Status reserved = (*file)->reserve(header.size() + elements * sizeof(float) * (1 + std::uint64_t{slots}));
-      !reserved)
+  if (Status reserved = (*file)->reserve(header.size() + words * sizeof(float) * (1 + std::uint64_t{slots})); !reserved)
     return tl::unexpected(reserved.error());
-  return ShardWriter(std::move(*file), std::move(header), std::move(entry), elements, slots);
+  return ShardWriter(std::move(*file), std::move(header), std::move(entry), words, slots);
 }
 
 Result<FileEntry> ShardWriter::write(const ShardContent& content, const IsCancelled& is_cancelled) {
-  DISTTRAIN_CHECK_EQ(content.parameters.size(), elements_);
+  DISTTRAIN_CHECK_EQ(content.parameters.size(), words_);
   DISTTRAIN_CHECK_EQ(content.slots.size(), slots_);
   ChunkWriter writer(*file_, is_cancelled, entry_);
   Status done = writer.write(std::as_bytes(std::span(header_)));
   if (done) done = writer.write(std::as_bytes(content.parameters));
   for (const std::span<const float> slot : content.slots) {
-    DISTTRAIN_CHECK_EQ(slot.size(), elements_);
+    DISTTRAIN_CHECK_EQ(slot.size(), words_);
     if (done) done = writer.write(std::as_bytes(slot));
   }
   if (done) done = writer.finish();
-  if (done && !DISTTRAIN_MUTANT(kFilesNotSynced)) done = file_->sync();
   if (!done) return tl::unexpected(done.error());
-  entry_.checksum = checksum_of(entry_.chunks);
   return entry_;
 }
 
@@ -180,8 +134,8 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
                   ShardId shard, std::span<float> parameters, std::span<const std::span<float>> slots,
                   const IsCancelled& is_cancelled) {
   if (Status same = check_same_variables(manifest, target, folder); !same) return same;
-  DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
-  DISTTRAIN_CHECK(slots.empty() || slots.size() == manifest.slots);
+  DISTTRAIN_CHECK_EQ(parameters.size(), shard_words(target, shard));
+  DISTTRAIN_CHECK_LE(slots.size(), manifest.slots);
   const std::vector<VariableEntry> wanted = variables_of(target);
   std::vector<Run> runs;
   for (std::size_t v = 0; v < wanted.size(); ++v)
@@ -194,9 +148,9 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
   std::vector<Run> joined;
   for (const Run& run : runs) {
     Run* last = joined.empty() ? nullptr : &joined.back();
-    if (last != nullptr && last->source == run.source && last->source_offset + last->elements == run.source_offset &&
-        last->target_offset + last->elements == run.target_offset)
-      last->elements += run.elements;
+    if (last != nullptr && last->source == run.source && last->source_offset + last->words == run.source_offset &&
+        last->target_offset + last->words == run.target_offset)
+      last->words += run.words;
     else
       joined.push_back(run);
   }
@@ -210,9 +164,9 @@ Status read_shard(Files& files, const std::string& folder, const Manifest& manif
       const std::span<float> into = array == 0 ? parameters : slots[array - 1];
       for (const Run& run : joined) {
         if (run.source != source) continue;
-        const std::uint64_t element = array * manifest.shards[source].elements + run.source_offset;
-        const auto out = std::as_writable_bytes(into.subspan(run.target_offset, run.elements));
-        if (Status read = file->read(entry.data_begin + element * sizeof(float), out); !read) return read;
+        const std::uint64_t word = array * manifest.shards[source].words + run.source_offset;
+        const auto out = std::as_writable_bytes(into.subspan(run.target_offset, run.words));
+        if (Status read = file->read(entry.data_begin + word * sizeof(float), out); !read) return read;
       }
     }
   }

@@ -15,7 +15,8 @@
 
 namespace disttrain::checkpoint {
 
-// The content of a shard: its parameters in the layout's order, and each slot in the same order.
+// The content of a shard: its parameters in the layout's order, and each slot in the same order. All spans have the
+// shard's number of words (common/layout.h).
 struct ShardContent {
   std::span<const float> parameters;
   std::vector<std::span<const float>> slots;
@@ -34,18 +35,14 @@ class ShardWriter {
   Result<FileEntry> write(const ShardContent& content, const IsCancelled& is_cancelled = {});
 
  private:
-  ShardWriter(std::unique_ptr<OutputFile> file, std::string header, FileEntry entry, std::uint64_t elements,
+  ShardWriter(std::unique_ptr<OutputFile> file, std::string header, FileEntry entry, std::uint64_t words,
               std::uint32_t slots)
-      : file_(std::move(file)),
-        header_(std::move(header)),
-        entry_(std::move(entry)),
-        elements_(elements),
-        slots_(slots) {}
+      : file_(std::move(file)), header_(std::move(header)), entry_(std::move(entry)), words_(words), slots_(slots) {}
 
   std::unique_ptr<OutputFile> file_;
   std::string header_;
   FileEntry entry_;
-  std::uint64_t elements_ = 0;
+  std::uint64_t words_ = 0;
   std::uint32_t slots_ = 0;
 };
 
@@ -55,7 +52,7 @@ Result<FileEntry> write_shard(Files& files, const std::string& folder, const Lay
                               const IsCancelled& is_cancelled = {});
 
 // Fills one shard of `target` from the checkpoint in `folder`, and verifies the bytes that it reads. The checkpoint may
-// have been written with another layout. `parameters` has shard_elements(target, shard) elements. `slots` has
+// have been written with another layout. `parameters` has shard_words(target, shard) words. `slots` has
 // manifest.slots spans of the same size, or is empty if only parameters are wanted. Fails with kConfig if the
 // checkpoint's variables differ from those of `target`, with kData if a file is damaged (the spans then have undefined
 // content), and with kTemporary if it was cancelled.

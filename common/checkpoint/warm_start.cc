@@ -5,14 +5,16 @@
 
 #include "common/check.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/numbers.h"
 #include "common/checkpoint/weights.h"
+#include "common/doubles.h"
 #include "common/nearest_word.h"
 
 namespace disttrain::checkpoint {
 namespace {
 
 constexpr std::size_t kMostSaid = 10;                          // problems, and names
-constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;  // elements
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;  // words
 
 // "; did you mean "w0"?" or "".
 std::string guess(const std::string& name, const std::vector<std::string>& known) {
@@ -90,8 +92,8 @@ class Matching {
     if (theirs.shape != ours.shape)
       say("the file's " + name + " has shape " + shape_text(theirs.shape) + "; the model expects " +
           shape_text(ours.shape));
-    else if (theirs.dtype != DType::kF32 && theirs.dtype != DType::kF16 && theirs.dtype != DType::kBF16)
-      say("the file's " + name + " has dtype " + name_of(theirs.dtype) + "; expected F32, F16 or BF16");
+    else if (!is_convertible(theirs.dtype))
+      say("the file's " + name + " has dtype " + name_of(theirs.dtype) + ", which can't be read as float32");
   }
 
   const Weights& weights_;
@@ -116,7 +118,7 @@ Status check_parameters(Files& files, const std::string& path, const std::map<st
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters,
                        const IsCancelled& is_cancelled) {
-  DISTTRAIN_CHECK_EQ(parameters.size(), shard_elements(target, shard));
+  DISTTRAIN_CHECK_EQ(parameters.size(), shard_words(target, shard));
   Result<Weights> weights = Weights::open(files, path);
   if (!weights) return tl::unexpected(weights.error());
   const Result<std::vector<std::size_t>> matched = Matching(*weights, target.model).match(init_map);
@@ -125,11 +127,14 @@ Status read_parameters(Files& files, const std::string& path, const std::map<std
   for (std::size_t v = 0; v < wanted.size(); ++v)
     for (const SliceEntry& slice : wanted[v].slices) {
       if (slice.shard != shard.value) continue;
-      for (std::uint64_t done = 0; done < slice.elements; done += kReadAtOnce) {
+      for (std::uint64_t done = 0; done < slice.words; done += kReadAtOnce) {
         if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
-        const std::uint64_t count = std::min(kReadAtOnce, slice.elements - done);
+        const std::uint64_t count = std::min(kReadAtOnce, slice.words - done);
         const std::span<float> out = parameters.subspan(slice.offset + done, count);
-        if (Status read = weights->read((*matched)[v], slice.begin + done, out); !read) return read;
+        const std::uint64_t first = (slice.begin + done) / element_words(wanted[v]);
+        const Status read = disttrain::with_type(
+            wanted[v].dtype, [&]<typename T>(T) { return weights->read((*matched)[v], first, values_in<T>(out)); });
+        if (!read) return read;
       }
     }
   return {};

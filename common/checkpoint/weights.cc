@@ -4,8 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/bounded_json.h"
 #include "common/check.h"
-#include "common/checkpoint/half.h"
+#include "common/checkpoint/numbers.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -27,7 +28,7 @@ Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, co
   const auto bad = [&path](const std::string& what) {
     return fail(ErrorCode::kData, path + " isn't a valid safetensors index: " + what);
   };
-  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
+  const nlohmann::json json = parse_bounded_json(*text);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     return bad("it has no object \"weight_map\"");
   std::map<std::string, std::set<std::string>> names;
@@ -50,36 +51,54 @@ Status Weights::read(std::size_t variable, std::uint64_t begin, std::span<float>
   const Variable& about = variables_.at(variable);
   DISTTRAIN_CHECK_LE(begin, about.elements);
   DISTTRAIN_CHECK_LE(out.size(), about.elements - begin);
-  if (about.dtype != DType::kF32 && about.dtype != DType::kF16 && about.dtype != DType::kBF16)
-    return fail(ErrorCode::kConfig, path_ + ": " + about.name + " has dtype " + name_of(about.dtype) +
-                                        "; only F32, F16 and BF16 can be read as float32");
-  const std::vector<Piece>& pieces = pieces_[variable];
-  auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin,
-                                [](std::uint64_t at, const Piece& one) { return at < one.begin; });
+  if (!is_convertible(about.dtype))
+    return fail(ErrorCode::kConfig,
+                path_ + ": " + about.name + " has dtype " + name_of(about.dtype) + ", which can't be read as float32");
+  if (about.dtype == DType::kF32) return read_stored(variable, begin, std::as_writable_bytes(out));
+  std::vector<std::byte> stored;
   while (!out.empty()) {
-    const std::uint64_t skip = begin - std::prev(piece)->begin;
-    const std::uint64_t count = std::min<std::uint64_t>(std::prev(piece)->elements - skip, out.size());
-    if (Status done = read_piece(about.dtype, *std::prev(piece), skip, out.first(count)); !done) return done;
-    begin += count;
-    out = out.subspan(count);
-    ++piece;
+    const std::span<float> some = out.first(std::min(out.size(), kConvertedAtOnce));
+    stored.resize(some.size() * bytes_of(about.dtype));
+    if (Status done = read_stored(variable, begin, stored); !done) return done;
+    to_floats(about.dtype, stored, some);
+    begin += some.size();
+    out = out.subspan(some.size());
   }
   return {};
 }
 
-Status Weights::read_piece(DType dtype, const Piece& piece, std::uint64_t skip, std::span<float> out) {
-  const auto read_bytes = [&](std::uint64_t element, MutableBytes bytes) {
-    const std::uint64_t offset = piece.offset + element * bytes_of(dtype);
-    return std::visit([offset, bytes](auto& file) { return file.read(offset, bytes); }, files_[piece.file]);
-  };
-  if (dtype == DType::kF32) return read_bytes(skip, std::as_writable_bytes(out));
-  std::vector<std::uint16_t> halves(std::min(out.size(), kConvertedAtOnce));
+Status Weights::read(std::size_t variable, std::uint64_t begin, std::span<double> out) {
+  if (variables_.at(variable).dtype == DType::kF64) return read_stored(variable, begin, std::as_writable_bytes(out));
+  std::vector<float> floats(std::min(out.size(), kConvertedAtOnce));
   while (!out.empty()) {
-    const std::span<std::uint16_t> some = std::span(halves).first(std::min(halves.size(), out.size()));
-    if (Status done = read_bytes(skip, std::as_writable_bytes(some)); !done) return done;
-    std::transform(some.begin(), some.end(), out.begin(), dtype == DType::kF16 ? from_f16 : from_bf16);
-    skip += some.size();
+    const std::span<float> some = std::span(floats).first(std::min(floats.size(), out.size()));
+    if (Status done = read(variable, begin, some); !done) return done;
+    std::copy(some.begin(), some.end(), out.begin());
+    begin += some.size();
     out = out.subspan(some.size());
+  }
+  return {};
+}
+
+Status Weights::read_stored(std::size_t variable, std::uint64_t begin, MutableBytes out) {
+  const Variable& about = variables_.at(variable);
+  const std::uint64_t size = bytes_of(about.dtype);
+  DISTTRAIN_CHECK_LE(begin, about.elements);
+  DISTTRAIN_CHECK_LE(out.size() / size, about.elements - begin);
+  const std::vector<Piece>& pieces = pieces_[variable];
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), begin,
+                                [](std::uint64_t at, const Piece& one) { return at < one.begin; });
+  while (!out.empty()) {
+    const Piece& from = *std::prev(piece);
+    const std::uint64_t skip = begin - from.begin;
+    const std::uint64_t count = std::min<std::uint64_t>(from.elements - skip, out.size() / size);
+    const std::uint64_t offset = from.offset + skip * size;
+    const MutableBytes some = out.first(count * size);
+    const Status done = std::visit([&](auto& file) { return file.read(offset, some); }, files_[from.file]);
+    if (!done) return done;
+    begin += count;
+    out = out.subspan(count * size);
+    ++piece;
   }
   return {};
 }
@@ -118,18 +137,46 @@ Result<Weights> Weights::of_checkpoint(Files& files, OpenCheckpoint checkpoint, 
     if (!file) return tl::unexpected(file.error());
     weights.files_.emplace_back(std::move(*file));
   }
-  for (std::uint64_t array = 0; array <= (slots == Slots::kToo ? manifest.slots : 0); ++array)
+  const bool is_average = slots == Slots::kAverage;
+  if (is_average && !manifest.has_average)
+    return fail(ErrorCode::kConfig, weights.path_ +
+                                        " has no moving averages of the parameters: its job was trained without "
+                                        "evaluate.average; use the parameters themselves");
+  const std::uint64_t first = is_average ? manifest.slots : 0;
+  for (std::uint64_t array = first; array <= (slots == Slots::kNone ? 0 : manifest.slots); ++array)
     for (const VariableEntry& entry : manifest.variables) {
-      const std::string prefix = array == 0 ? "" : "slot" + std::to_string(array - 1) + "/";
+      const std::string prefix = array == first ? "" : "slot" + std::to_string(array - 1) + "/";
+      const std::uint64_t words = element_words(entry);
       std::vector<Piece> pieces;
       for (const SliceEntry& slice : entry.slices) {
-        const std::uint64_t element = array * manifest.shards[slice.shard].elements + slice.offset;
-        pieces.push_back({slice.begin, slice.elements, slice.shard,
-                          manifest.files[slice.shard].data_begin + element * sizeof(float)});
+        const std::uint64_t word = array * manifest.shards[slice.shard].words + slice.offset;
+        pieces.push_back({slice.begin / words, slice.words / words, slice.shard,
+                          manifest.files[slice.shard].data_begin + word * sizeof(float)});
       }
-      weights.add({prefix + entry.name, entry.shape, DType::kF32, product_of(entry.shape)}, std::move(pieces));
+      const DType dtype = words == 2 ? DType::kF64 : DType::kF32;
+      weights.add({prefix + entry.name, entry.shape, dtype, product_of(entry.shape)}, std::move(pieces));
     }
+  if (Status added = weights.add_program(files); !added) return tl::unexpected(added.error());
   return weights;
+}
+
+Status Weights::add_program(Files& files) {
+  const FileEntry* entry = find_file(checkpoint_->manifest, kProgramName);
+  if (entry == nullptr) return {};
+  const Result<std::unique_ptr<InputFile>> plain = files.open(path_ + "/" + kProgramName);
+  if (!plain) return tl::unexpected(plain.error());
+  const Result<TensorTable> table = read_header(**plain, path_ + "/" + kProgramName);
+  if (!table) return tl::unexpected(table.error());
+  Result<VerifiedFile> file = VerifiedFile::open(files, path_, *entry);
+  if (!file) return tl::unexpected(file.error());
+  for (const Tensor& tensor : table->tensors) {
+    if (find(tensor.name)) continue;
+    const std::uint64_t elements = product_of(tensor.shape);
+    add({tensor.name, tensor.shape, tensor.dtype, elements},
+        {{0, elements, files_.size(), table->data_begin + tensor.begin}});
+  }
+  files_.emplace_back(std::move(*file));
+  return {};
 }
 
 Status Weights::add_file(Files& files, const std::string& path, const std::set<std::string>* wanted) {

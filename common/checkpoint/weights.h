@@ -1,4 +1,4 @@
-// Reads ranges of named variables as float32, from a checkpoint or from safetensors files of other programs.
+// Reads ranges of named variables as float or double, from a checkpoint or from safetensors files of other programs.
 //
 //   Result<Weights> weights = Weights::open(files, "/models/mlp");
 //   weights->read(*weights->find("fc1.weight"), 0, values);
@@ -37,9 +37,11 @@ class Weights {
   // with kData if the file is damaged, and with kConfig if its format is too new for this version.
   static Result<Weights> open(Files& files, const std::string& path);
 
-  enum class Slots { kNone, kToo };
-  // Opens the parameters and state variables of a checkpoint. Slots::kToo adds the optimizer's slots as variables
-  // "slot0/NAME", "slot1/NAME" and so on.
+  enum class Slots { kNone, kToo, kAverage };
+  // Opens the parameters and state variables of a checkpoint, and the frozen variables of its step program if it has
+  // one (kProgramName). Slots::kToo adds the optimizer's slots as variables "slot0/NAME", "slot1/NAME" and so on.
+  // Slots::kAverage opens the moving averages in place of the parameters, under the same names; fails with kConfig if
+  // the checkpoint has none.
   static Result<Weights> of_checkpoint(Files& files, OpenCheckpoint checkpoint, Slots slots = Slots::kNone);
 
   // The path of what was opened. If open() got a job's folder, this is the path of the checkpoint in it.
@@ -49,10 +51,14 @@ class Weights {
   // Index into variables().
   std::optional<std::size_t> find(const std::string& name) const;
 
-  // Fills `out` with the elements of the variable from `begin` on. The range must lie within the variable. Verifies the
-  // bytes if they are from a checkpoint. Fails with kConfig if the dtype isn't F32, F16 or BF16, and with kData if the
-  // file is damaged.
+  // Fills `out` with the elements of the variable from `begin` on, rounded to float32 (numbers.h). The range must lie
+  // within the variable. Verifies the bytes if they are from a checkpoint. Fails with kConfig if the dtype isn't
+  // convertible, and with kData if the file is damaged.
   Status read(std::size_t variable, std::uint64_t begin, std::span<float> out);
+  // The same for doubles. F64 values aren't rounded, and all others as above.
+  Status read(std::size_t variable, std::uint64_t begin, std::span<double> out);
+  // The same for the elements as they are stored. `out` has a whole number of elements.
+  Status read_stored(std::size_t variable, std::uint64_t begin, MutableBytes out);
 
  private:
   struct PlainFile {
@@ -73,7 +79,8 @@ class Weights {
   Status add_file(Files& files, const std::string& path, const std::set<std::string>* wanted);
   static Result<Weights> of_index(Files& files, const std::string& folder);
   void add(Variable variable, std::vector<Piece> pieces);
-  Status read_piece(DType dtype, const Piece& piece, std::uint64_t skip, std::span<float> out);
+  // Adds the frozen variables that a checkpoint keeps.
+  Status add_program(Files& files);
 
   std::string path_;
   std::vector<Variable> variables_;

@@ -2,50 +2,51 @@
 
 #include <algorithm>
 
-#include "common/checkpoint/half.h"
+#include "common/checkpoint/numbers.h"
 
 namespace disttrain::checkpoint {
 namespace {
 
-constexpr std::uint64_t kElementsAtOnce = kChunkBytes / sizeof(float);
+constexpr std::uint64_t kElementsAtOnce = kChunkBytes / sizeof(double);
 
-Status append_as(OutputFile& file, DType dtype, std::span<const float> values, std::vector<std::uint16_t>& halves) {
-  if (dtype == DType::kF32) return file.append(std::as_bytes(values));
-  halves.resize(values.size());
-  std::transform(values.begin(), values.end(), halves.begin(), dtype == DType::kF16 ? to_f16 : to_bf16);
-  return file.append(std::as_bytes(std::span(halves)));
+// Fills `bytes` with elements of a variable in the dtype of the file.
+Status read_as(DType dtype, Weights& weights, std::size_t variable, std::uint64_t begin, std::uint64_t elements,
+               std::vector<std::byte>& bytes) {
+  bytes.resize(elements * bytes_of(dtype));
+  if (dtype == weights.variables()[variable].dtype) return weights.read_stored(variable, begin, bytes);
+  std::vector<float> values(elements);
+  if (Status read = weights.read(variable, begin, values); !read) return read;
+  from_floats(dtype, values, bytes);
+  return {};
 }
 
 }  // namespace
 
-std::uint64_t stored_bytes(const Weights::Variable& variable, DType dtype) {
-  return variable.elements * bytes_of(dtype);
+std::uint64_t stored_bytes(const Weights& weights, const StoredTensor& tensor) {
+  return weights.variables()[tensor.variable].elements * bytes_of(tensor.dtype);
 }
 
-Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<std::size_t>& variables,
-                     DType dtype, const IsCancelled& is_cancelled) {
-  std::vector<Tensor> tensors;
+Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<StoredTensor>& tensors,
+                     const IsCancelled& is_cancelled) {
+  std::vector<Tensor> table;
   std::uint64_t at = 0;
-  for (const std::size_t v : variables) {
-    const Weights::Variable& variable = weights.variables()[v];
-    const std::uint64_t end = at + stored_bytes(variable, dtype);
-    tensors.push_back({variable.name, dtype, variable.shape, at, end});
+  for (const StoredTensor& tensor : tensors) {
+    const std::uint64_t end = at + stored_bytes(weights, tensor);
+    table.push_back({tensor.name, tensor.dtype, weights.variables()[tensor.variable].shape, at, end});
     at = end;
   }
-  const std::string header = encode_header(tensors, {{"format", "pt"}});
+  const std::string header = encode_header(table, {{"format", "pt"}});
   Result<std::unique_ptr<OutputFile>> file = files.create(path);
   if (!file) return tl::unexpected(file.error());
   Status done = (*file)->reserve(header.size() + at);
   if (done) done = (*file)->append(std::as_bytes(std::span(header)));
-  std::vector<float> values;
-  std::vector<std::uint16_t> halves;
-  for (const std::size_t v : variables) {
-    const std::uint64_t elements = weights.variables()[v].elements;
-    for (std::uint64_t begin = 0; done && begin < elements; begin += values.size()) {
+  std::vector<std::byte> bytes;
+  for (const StoredTensor& tensor : tensors) {
+    const std::uint64_t elements = weights.variables()[tensor.variable].elements;
+    for (std::uint64_t begin = 0; done && begin < elements; begin += kElementsAtOnce) {
       if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, path + ": writing was cancelled");
-      values.resize(std::min(kElementsAtOnce, elements - begin));
-      done = weights.read(v, begin, values);
-      if (done) done = append_as(**file, dtype, values, halves);
+      done = read_as(tensor.dtype, weights, tensor.variable, begin, std::min(kElementsAtOnce, elements - begin), bytes);
+      if (done) done = (*file)->append(bytes);
     }
   }
   if (done) done = (*file)->sync();

@@ -10,14 +10,22 @@
 
 namespace disttrain::checkpoint {
 
-// The size in bytes of a variable that is stored with this dtype.
-std::uint64_t stored_bytes(const Weights::Variable& variable, DType dtype);
+// A tensor of the file: the values of a variable (an index into Weights::variables()) under any name and with any
+// convertible dtype (numbers.h), or with the dtype that the variable is stored with.
+struct StoredTensor {
+  std::string name;
+  std::size_t variable = 0;
+  DType dtype = DType::kF32;
+};
 
-// Creates a safetensors file, writes variables to it, and syncs it. `variables` has their indices in
-// weights.variables(), in the order in which they are written. Converts the values to `dtype` (F32, F16 or BF16) with
-// rounding to nearest. Adds the metadata that Hugging Face's readers expect. The caller must sync the folder to make
-// the file's name survive a crash. Uses memory for one chunk. After an error the incomplete file stays.
-Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<std::size_t>& variables,
-                     DType dtype, const IsCancelled& is_cancelled = {});
+// The tensor's size in the file, in bytes.
+std::uint64_t stored_bytes(const Weights& weights, const StoredTensor& tensor);
+
+// Creates a safetensors file, writes the tensors to it in their order, and syncs it. Their names must differ. Values
+// whose dtype changes are converted by way of float32. Adds the metadata that Hugging Face's readers expect. The caller
+// must sync the folder to make the file's name survive a crash. Uses memory for one chunk. After an error the
+// incomplete file stays.
+Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<StoredTensor>& tensors,
+                     const IsCancelled& is_cancelled = {});
 
 }  // namespace disttrain::checkpoint

@@ -15,6 +15,8 @@
 
 namespace disttrain {
 
+// The most records that a worker may use in a step.
+inline constexpr std::uint64_t kMaxStepRecords = 1 << 24;
 // Of a job's name, in bytes.
 inline constexpr std::size_t kMaxJobNameBytes = 100;
 
@@ -22,9 +24,15 @@ enum class Placement : std::uint8_t { kBalanced, kRoundRobin, kGreedy, kPartitio
 enum class Mode : std::uint8_t { kAsync, kSync, kSsp };
 enum class Activation : std::uint8_t { kSigmoid, kRelu, kTanh, kGelu };
 enum class Loss : std::uint8_t { kSoftmaxCrossEntropy, kMse, kSigmoidCrossEntropy };
-enum class Rule : std::uint8_t { kSgd, kMomentum, kNesterov, kAdagrad, kRmsprop, kAdam, kAdamw };
+enum class Rule : std::uint8_t { kSgd, kMomentum, kNesterov, kAdagrad, kRmsprop, kAdam, kAdamw, kLamb, kFtrl };
+// Which variables weight decay shrinks. kMatrices: those of two or more dimensions; so biases and the weights of
+// normalizations keep their size.
+enum class DecayOf : std::uint8_t { kAll, kMatrices };
 enum class ScheduleKind : std::uint8_t { kConstant, kStep, kExponential, kPolynomial, kCosine };
 enum class ClipKind : std::uint8_t { kNone, kGlobalNorm, kValue };
+// What the ps does with the values that workers push for a state variable. kMean: it takes the mean over the workers.
+// kLowestRank: it takes the value of the lowest rank alone.
+enum class StateRule : std::uint8_t { kMean, kLowestRank };
 enum class NonfiniteAction : std::uint8_t { kSkip, kFail };
 enum class Sharding : std::uint8_t { kLease, kNone };
 enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy, kText };
@@ -141,13 +149,17 @@ struct DataSection {
 struct OptimizerConfig {
   Rule rule = Rule::kSgd;
   double learning_rate = 0.01;  // > 0
-  // weight of the L2 term that is added to the gradient; adamw shrinks the parameter itself instead; >= 0
+  // weight of the L2 term that is added to the gradient; adamw shrinks the parameter itself instead; lamb adds the term
+  // to the direction of its update; >= 0
   double weight_decay = 0.0;
+  DecayOf weight_decay_of = DecayOf::kAll;
   double momentum = 0.9;  // momentum, nesterov; rmsprop: 0
-  double beta1 = 0.9;     // adam, adamw
-  double beta2 = 0.999;   // adam, adamw
+  double beta1 = 0.9;     // adam, adamw, lamb
+  double beta2 = 0.999;   // adam, adamw, lamb
   double rho = 0.9;       // rmsprop
-  double epsilon = 1e-8;  // adagrad 1e-10, others 1e-8
+  double epsilon = 1e-8;  // adagrad 1e-10, lamb 1e-6, others 1e-8
+  double l1 = 0.0;        // ftrl: weight of the L1 term, >= 0
+  double l2 = 0.0;        // ftrl: weight of the L2 term, >= 0
 };
 
 // The schedule multiplies the learning rate by a factor that depends on the step t. Each shard counts its own steps,
@@ -179,14 +191,21 @@ struct TrainSection {
   std::uint32_t aggregate = 0;
   std::uint32_t staleness = 8;   // ssp: how many steps the fastest worker may be ahead of the slowest
   std::uint32_t pipeline = 0;    // 1: a worker computes the next step while it exchanges this one with the ps
-  std::uint32_t batch_size = 0;  // records that a worker uses in a step; required
-  std::uint64_t epochs = 0;      // passes over the data; 0 = no limit. Steps and epochs can't both be 0
-  std::uint64_t steps = 0;       // global steps, 0 = no limit
+  std::uint32_t batch_size = 0;  // records of one computation; required
+  // how many computations a worker does in a step, at least 1; it pushes the mean of their gradients
+  std::uint32_t accumulate = 1;
+  std::uint64_t epochs = 0;  // passes over the data; 0 = no limit. Steps and epochs can't both be 0
+  std::uint64_t steps = 0;   // global steps, 0 = no limit
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   bool scale_learning_rate_linear = false;  // multiplies the rate by the number of workers
   ClipConfig clip;
   NonfiniteConfig nonfinite;
+  StateRule state = StateRule::kMean;  // of state variables, such as batch norm's statistics
+
+  // The number of records that a worker uses in a step; fewer may be left at the end of an epoch. At most
+  // kMaxStepRecords.
+  std::uint64_t step_records() const { return std::uint64_t{batch_size} * accumulate; }
 };
 
 struct CheckpointSection {
@@ -209,6 +228,11 @@ struct EvaluateSection {
   std::string files;  // "" = no evaluation
   std::string labels;
   std::uint64_t every_steps = 0;  // 0 = at the end only
+  // The most records that a worker evaluates at a time; at most kMaxStepRecords. 0 = see evaluation_batch_records()
+  std::uint32_t batch_size = 0;
+  // Evaluations use a moving average of the parameters. After each update, a shard computes
+  // average = this * average + (1 - this) * parameter; the average begins as the parameter. 0 <= this < 1; 0 = off
+  double average = 0.0;
 };
 
 struct JobConfig {

@@ -46,7 +46,7 @@ struct WorkerEntry {
 // The updates that a shard had applied at its cut.
 struct ShardEntry {
   Step version;
-  std::uint64_t elements = 0;
+  std::uint64_t words = 0;           // of the shard's parameters; see common/layout.h
   std::vector<WorkerEntry> workers;  // ascending
 
   bool operator==(const ShardEntry&) const = default;

@@ -157,13 +157,12 @@ struct LeaseRequest {
 
 // Records that the chief lends to workers.
 //
-// async, ssp: a lease is for one worker. The worker takes `positions` in order, `batch_size` at a time. A batch has
-// positions of one lease only.
+// async, ssp: a lease is for one worker. The worker takes `positions` in order, N at a time, where N is
+// TrainSection::step_records(). A batch has positions of one lease only.
 //
 // sync: a lease is a block of steps for all workers of a roster. All of them get the same `positions`. In step
-// first_step + n, the worker with rank r takes `batch_size` of these positions, from index (n * ranks + r) * batch_size
-// on. In the block's last step, fewer positions may be left for a worker, or none. A worker that gets none pushes 0
-// examples.
+// first_step + n, the worker with rank r takes N of these positions, from index (n * ranks + r) * N on. In the block's
+// last step, fewer positions may be left for a worker, or none. A worker that gets none pushes 0 examples.
 struct Lease {
   LeaseId id;
   std::uint32_t epoch = 0;

@@ -18,9 +18,9 @@ namespace disttrain {
 // for large models, because the shard can send each bucket as soon as it has applied it.
 enum class Want : std::uint8_t { kNothing, kBucket, kAll };
 
-// Worker -> shard: the gradient of one bucket. The payload is its elements as float32, or nothing if `skipped`. A push
-// is all frames of one step on one channel. `last` marks its last frame, and the fields from `examples` on are valid
-// only there.
+// Worker -> shard: the gradient of one bucket. The payload is its words (common/layout.h), or nothing if `skipped`. A
+// push is all frames of one step on one channel. `last` marks its last frame, and the fields from `examples` on are
+// valid only there.
 struct Push {
   BucketId bucket;
   Step clock;         // number of the worker's own step, from 1; sync: the step that this gradient is for
@@ -51,7 +51,8 @@ struct Pull {
   std::uint64_t id = 0;  // the answer repeats this number
   // ssp: the worker will push a gradient computed from the answer, so the others wait for it from now on
   bool begins = false;
-  Step clock{};  // with `begins`: the number of the worker's last pushed step
+  Step clock{};           // with `begins`: the number of the worker's last pushed step
+  bool averages = false;  // for an evaluation: the answer has the moving averages (evaluate.average)
 };
 
 enum class PushOutcome : std::uint8_t {
@@ -64,7 +65,7 @@ enum class PushOutcome : std::uint8_t {
   kVetoed,     // sync: a value at another shard or worker wasn't finite, so the whole step was skipped
 };
 
-// Shard -> worker: one bucket of parameters. The payload is its elements as float32, all of one version.
+// Shard -> worker: one bucket of parameters. The payload is its words, all of one version.
 struct Parameters {
   BucketId bucket;
   Step version;  // version of the shard; the version of shard 0 is the global step
@@ -76,6 +77,7 @@ struct Parameters {
   Sequence acknowledged;  // the shard has applied or staged all frames up to this one, and gives their credits back
   // answer to a pull with `begins`: the worker's step number from now on; at least the lowest one of the other workers
   Step clock;
+  bool averages = false;  // answer to a pull with `averages`: the payload has the moving averages
 };
 
 // Shard -> worker: gives credits back without sending parameters.

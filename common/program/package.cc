@@ -6,6 +6,7 @@
 #include <span>
 
 #include "common/check.h"
+#include "common/doubles.h"
 #include "common/printable.h"
 
 namespace disttrain::program {
@@ -27,11 +28,11 @@ Result<Package> Package::open(checkpoint::Files& files, const std::string& path)
     return fail(ErrorCode::kData, path +
                                       " has no member disttrain.json, so disttrain.export didn't write it; export "
                                       "the model with disttrain.export");
-  const Result<std::string> text = file->read(*json, kMaxSidecarBytes);
+  Result<std::string> text = file->read(*json, kMaxSidecarBytes);
   if (!text) return tl::unexpected(text.error());
   Result<Sidecar> sidecar = parse_sidecar(*text, path);
   if (!sidecar) return tl::unexpected(sidecar.error());
-  Package package(std::move(*file), std::move(*sidecar));
+  Package package(std::move(*file), std::move(*sidecar), std::move(*text));
   if (Status matched = package.match_tensors(); !matched) return tl::unexpected(matched.error());
   return package;
 }
@@ -47,6 +48,7 @@ Status Package::match_tensors() {
   data_begin_ = table->data_begin;
   std::map<std::string, const checkpoint::Tensor*> by_name;
   for (const checkpoint::Tensor& tensor : table->tensors) by_name.emplace(tensor.name, &tensor);
+  std::size_t in_model = 0;
   for (const SidecarVariable& variable : sidecar_.variables) {
     const auto found = by_name.find(variable.name);
     if (found == by_name.end())
@@ -57,10 +59,14 @@ Status Package::match_tensors() {
       return fail(ErrorCode::kData, path() + ": variable " + variable.name + " has values of shape " +
                                         text_of(tensor.shape) + "; expected " + text_of(variable.shape) +
                                         "; export the model again");
-    if (variable.kind != SidecarVariable::Kind::kFrozen && tensor.dtype != checkpoint::DType::kF32)
-      return fail(ErrorCode::kData, path() + ": variable " + variable.name + " has values of dtype " +
-                                        checkpoint::name_of(tensor.dtype) + "; expected F32; export the model again");
     tensors_.push_back(tensor);
+    if (variable.kind == SidecarVariable::Kind::kFrozen) continue;
+    const bool is_double = sidecar_.model.variables[in_model++].dtype == DType::kFloat64;
+    const checkpoint::DType expected = is_double ? checkpoint::DType::kF64 : checkpoint::DType::kF32;
+    if (tensor.dtype != expected)
+      return fail(ErrorCode::kData, path() + ": variable " + variable.name + " has values of dtype " +
+                                        checkpoint::name_of(tensor.dtype) + "; expected " +
+                                        checkpoint::name_of(expected) + "; export the model again");
   }
   return {};
 }
@@ -70,19 +76,21 @@ Result<std::vector<float>> Package::initial_values(const Layout& layout) {
   if (Status verified = verify_values(); !verified) return tl::unexpected(verified.error());
   const Result<std::unique_ptr<checkpoint::InputFile>> file = file_.open_member(*values_);
   if (!file) return tl::unexpected(file.error());
-  std::vector<float> values(element_count(sidecar_.model));
+  std::vector<float> values(word_count(sidecar_.model));
   std::size_t in_model = 0;
   for (std::size_t v = 0; v < sidecar_.variables.size(); ++v) {
     if (sidecar_.variables[v].kind == SidecarVariable::Kind::kFrozen) continue;
-    const std::span<float> part =
-        std::span(values).subspan(layout.variable_begins[in_model], element_count(sidecar_.model.variables[in_model]));
-    ++in_model;
+    const VariableSpec& variable = sidecar_.model.variables[in_model];
+    const std::span<float> part = std::span(values).subspan(layout.variable_begins[in_model++], word_count(variable));
     if (Status read = (*file)->read_at(data_begin_ + tensors_[v].begin, std::as_writable_bytes(part)); !read)
       return tl::unexpected(read.error());
-    const auto bad = std::count_if(part.begin(), part.end(), [](float value) { return !std::isfinite(value); });
+    const auto bad = with_type(variable.dtype, [part]<typename T>(T) {
+      const std::span<T> numbers = values_in<T>(part);
+      return std::count_if(numbers.begin(), numbers.end(), [](T value) { return !std::isfinite(value); });
+    });
     if (bad > 0)
-      return fail(ErrorCode::kData, path() + ": variable " + sidecar_.variables[v].name + " has " +
-                                        std::to_string(bad) + " initial values of " + std::to_string(part.size()) +
+      return fail(ErrorCode::kData, path() + ": variable " + variable.name + " has " + std::to_string(bad) +
+                                        " initial values of " + std::to_string(element_count(variable)) +
                                         " that are NaN or infinite; export a model with finite weights");
   }
   return values;

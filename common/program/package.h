@@ -27,6 +27,8 @@ class Package {
 
   const std::string& path() const { return file_.path(); }
   const Sidecar& sidecar() const { return sidecar_; }
+  // The member disttrain.json, which sidecar() was read from.
+  const std::string& sidecar_text() const { return sidecar_text_; }
   PackageFile& file() { return file_; }
 
   // The initial values of ModelSpec::variables, in the order of a layout of this model. Fails with kData if a value is
@@ -36,15 +38,20 @@ class Package {
   // Compares the checksum of all values. Fails with kData if they are damaged.
   Status verify_values() { return file_.verify(*values_); }
 
-  // The bytes of a variable (an index into Sidecar::variables) as a program takes them. Compares no checksum.
+  // A variable's entry in the table of values. `variable` is an index into Sidecar::variables, here and below.
+  const checkpoint::Tensor& tensor(std::size_t variable) const { return tensors_[variable]; }
+
+  // The bytes of a variable as a program takes them. Compares no checksum.
   Result<std::vector<std::byte>> read(std::size_t variable);
 
  private:
-  Package(PackageFile file, Sidecar sidecar) : file_(std::move(file)), sidecar_(std::move(sidecar)) {}
+  Package(PackageFile file, Sidecar sidecar, std::string sidecar_text)
+      : file_(std::move(file)), sidecar_(std::move(sidecar)), sidecar_text_(std::move(sidecar_text)) {}
   Status match_tensors();
 
   PackageFile file_;
   Sidecar sidecar_;
+  std::string sidecar_text_;
   const Member* values_ = nullptr;           // in file_: the safetensors file
   std::vector<checkpoint::Tensor> tensors_;  // in the order of Sidecar::variables
   std::uint64_t data_begin_ = 0;             // of the tensors, in the safetensors file

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/bounded_json.h"
 #include "common/bounds.h"
 #include "common/printable.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kNewestFormat = 1;
+constexpr std::uint64_t kNewestFormat = 2;
 constexpr std::size_t kMaxNameBytes = kMaxTextBytes;
 
 // Reads one sidecar. The first problem ends the reading: each function then returns false or an empty value, and
@@ -22,8 +23,9 @@ class Reader {
   explicit Reader(const std::string& path) : path_(path) {}
 
   Result<Sidecar> read(const std::string& text) {
-    const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_object()) return bad("it isn't a JSON object");
+    const Json json = parse_bounded_json(text);
+    if (!json.is_object())
+      return bad("it isn't a JSON object, or has more than " + std::to_string(kMaxJsonNesting) + " levels");
     const Json& format = member(json, "format");
     if (!format.is_number_unsigned()) return bad("\"format\" isn't a number");
     if (format.get<std::uint64_t>() > kNewestFormat)
@@ -31,6 +33,7 @@ class Reader {
                                           "; this version reads up to " + std::to_string(kNewestFormat) +
                                           ": use a newer disttrain here, or export the "
                                           "model with the Python package of this version");
+    has_doubles_ = format.get<std::uint64_t>() >= 2;
     Sidecar sidecar;
     const bool is_read =
         read_header(json, sidecar) && read_variables(member(json, "variables"), sidecar) &&
@@ -136,10 +139,12 @@ class Reader {
       if (total > kMaxElements)
         return wrong("the variables have more than " + std::to_string(kMaxElements) + " elements");
       if (variable.kind != SidecarVariable::Kind::kFrozen)
-        sidecar.model.variables.push_back({.name = variable.name,
-                                           .shape = variable.shape,
-                                           .kind = kind == "state" ? VariableKind::kState : VariableKind::kTrainable,
-                                           .initializer = {InitializerKind::kZeros, 0.0}});
+        sidecar.model.variables.push_back(
+            {.name = variable.name,
+             .shape = variable.shape,
+             .kind = kind == "state" ? VariableKind::kState : VariableKind::kTrainable,
+             .initializer = {InitializerKind::kZeros, 0.0},
+             .dtype = has_doubles_ && variable.dtype == "float64" ? DType::kFloat64 : DType::kFloat32});
       sidecar.variables.push_back(std::move(variable));
     }
     for (const VariableSpec& variable : sidecar.model.variables)
@@ -226,6 +231,7 @@ class Reader {
 
   const std::string& path_;
   std::string problem_;
+  bool has_doubles_ = false;                      // programs take float64 variables as they are
   std::set<std::string> names_;                   // of variables
   std::map<std::string, std::uint32_t> columns_;  // name -> index
 };

@@ -1,7 +1,7 @@
 // The sidecar of a step program: what disttrain must know of a model without the library that runs it. The exporters
 // write it as the member disttrain.json of a package (python/disttrain/exporting/sidecar.py).
 //
-//   {"format": 1,                      a reader refuses higher numbers
+//   {"format": 1,                      a reader refuses higher numbers; 2: a trainable or state variable is float64
 //    "kind": "pt2",                    pt2: compiled by AOTInductor; torchscript; stablehlo
 //    "library": "torch", "library_version": "2.11.0",    what made it
 //    "cpu": "x86-64-v3",               the oldest processors that can run it; "": any
@@ -25,7 +25,7 @@
 
 namespace disttrain::program {
 
-inline constexpr std::uint64_t kMaxSidecarBytes = 64 * 1024 * 1024;
+inline constexpr std::uint64_t kMaxSidecarBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kMaxColumns = 1024;
 
 enum class Kind : std::uint8_t { kPt2, kTorchScript, kStableHlo };
@@ -36,8 +36,9 @@ struct SidecarVariable {
   // kFrozen: a program reads the variable, but nobody changes it. It isn't part of ModelSpec.
   enum class Kind : std::uint8_t { kTrainable, kState, kFrozen } kind = Kind::kTrainable;
   std::vector<std::uint64_t> shape;
-  // Of the tensor in the model: "float32", "int64" and so on. Programs take trainable and state variables as float32,
-  // and frozen ones in this type. An integer in float32 is exact up to 2^24.
+  // Of the tensor in the model: "float32", "int64" and so on. Programs take frozen variables in this type. They take
+  // trainable and state variables as float64 if they are that, and else as float32. An integer in float32 is exact up
+  // to 2^24. In format 1, programs take float64 as float32, too.
   std::string dtype;
   bool is_persistent = true;  // whether the model's state_dict has it
 };

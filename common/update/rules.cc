@@ -8,8 +8,9 @@
 namespace disttrain::update {
 namespace {
 
-DISTTRAIN_INLINE_BODY float prepared(GradientTerms terms, float gradient, float parameter) {
-  float g = terms.scale * gradient;
+template <typename T>
+DISTTRAIN_INLINE_BODY T prepared(GradientTerms<T> terms, T gradient, T parameter) {
+  T g = terms.scale * gradient;
   g = g < -terms.limit ? -terms.limit : g;  // a NaN stays a NaN, because both conditions are false
   g = g > terms.limit ? terms.limit : g;
   return g + terms.decay * parameter;
@@ -17,153 +18,250 @@ DISTTRAIN_INLINE_BODY float prepared(GradientTerms terms, float gradient, float 
 
 // Loops of rules with 0, 1 and 2 slots. An `Element` computes one element by the rule's formula: element(p, g,
 // slots...).
-template <typename Element>
+template <typename T, typename Element>
 struct Loop0 {
-  GradientTerms terms;
+  GradientTerms<T> terms;
   Element element;
-  DISTTRAIN_INLINE_BODY void operator()(float* __restrict p, const float* __restrict gradient, std::size_t n) const {
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) element(p[i], prepared(terms, gradient[i], p[i]));
   }
 };
 
-template <typename Element>
+template <typename T, typename Element>
 struct Loop1 {
-  GradientTerms terms;
+  GradientTerms<T> terms;
   Element element;
-  DISTTRAIN_INLINE_BODY void operator()(float* __restrict p, const float* __restrict gradient, float* __restrict slot,
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, T* __restrict slot,
                                         std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) element(p[i], prepared(terms, gradient[i], p[i]), slot[i]);
   }
 };
 
-template <typename Element>
+template <typename T, typename Element>
 struct Loop2 {
-  GradientTerms terms;
+  GradientTerms<T> terms;
   Element element;
-  DISTTRAIN_INLINE_BODY void operator()(float* __restrict p, const float* __restrict gradient, float* __restrict slot0,
-                                        float* __restrict slot1, std::size_t n) const {
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, T* __restrict slot0,
+                                        T* __restrict slot1, std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) element(p[i], prepared(terms, gradient[i], p[i]), slot0[i], slot1[i]);
   }
 };
 
-template <typename Element>
-void run_rule(VectorWidth width, GradientTerms terms, Element element, std::span<float> p,
-              std::span<const float> gradient) {
+template <typename T, typename Element>
+void run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
-  run(width, Loop0<Element>{terms, element}, p.data(), gradient.data(), p.size());
+  run(width, Loop0<T, Element>{terms, element}, p.data(), gradient.data(), p.size());
 }
 
-template <typename Element>
-void run_rule(VectorWidth width, GradientTerms terms, Element element, std::span<float> p,
-              std::span<const float> gradient, std::span<float> slot) {
+template <typename T, typename Element>
+void run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient,
+              std::span<T> slot) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot.size(), p.size());
-  run(width, Loop1<Element>{terms, element}, p.data(), gradient.data(), slot.data(), p.size());
+  run(width, Loop1<T, Element>{terms, element}, p.data(), gradient.data(), slot.data(), p.size());
 }
 
-template <typename Element>
-void run_rule(VectorWidth width, GradientTerms terms, Element element, std::span<float> p,
-              std::span<const float> gradient, std::span<float> slot0, std::span<float> slot1) {
+template <typename T, typename Element>
+void run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient,
+              std::span<T> slot0, std::span<T> slot1) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot0.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot1.size(), p.size());
-  run(width, Loop2<Element>{terms, element}, p.data(), gradient.data(), slot0.data(), slot1.data(), p.size());
+  run(width, Loop2<T, Element>{terms, element}, p.data(), gradient.data(), slot0.data(), slot1.data(), p.size());
 }
 
+template <typename T>
 struct SgdElement {
-  float rate;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g) const { p -= rate * g; }
+  T rate;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g) const { p -= rate * g; }
 };
 
+template <typename T>
 struct MomentumElement {
-  float rate;
-  float momentum;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g, float& velocity) const {
+  T rate;
+  T momentum;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& velocity) const {
     velocity = momentum * velocity + g;
     p -= rate * velocity;
   }
 };
 
+template <typename T>
 struct NesterovElement {
-  float rate;
-  float momentum;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g, float& velocity) const {
+  T rate;
+  T momentum;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& velocity) const {
     velocity = momentum * velocity + g;
     p -= rate * (g + momentum * velocity);
   }
 };
 
+template <typename T>
 struct AdagradElement {
-  float rate;
-  float epsilon;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g, float& squares) const {
+  T rate;
+  T epsilon;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares) const {
     squares += g * g;
     p -= rate * g / (std::sqrt(squares) + epsilon);
   }
 };
 
+template <typename T>
 struct RmspropElement {
-  RmspropNumbers n;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g, float& squares) const {
+  RmspropNumbers<T> n;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares) const {
     squares = n.rho * squares + n.one_minus_rho * (g * g);
     p -= n.rate * g / (std::sqrt(squares) + n.epsilon);
   }
 };
 
+template <typename T>
 struct RmspropWithMomentumElement {
-  RmspropNumbers n;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g, float& squares, float& velocity) const {
+  RmspropNumbers<T> n;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares, T& velocity) const {
     squares = n.rho * squares + n.one_minus_rho * (g * g);
     velocity = n.momentum * velocity + g / (std::sqrt(squares) + n.epsilon);
     p -= n.rate * velocity;
   }
 };
 
+template <typename T>
 struct AdamElement {
-  AdamNumbers n;
-  DISTTRAIN_INLINE_BODY void operator()(float& p, float g, float& first, float& second) const {
+  AdamNumbers<T> n;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& first, T& second) const {
     first = n.beta1 * first + n.one_minus_beta1 * g;
     second = n.beta2 * second + n.one_minus_beta2 * (g * g);
     p = n.keep * p - n.rate * first / (std::sqrt(second) * n.root_scale + n.epsilon);
   }
 };
 
+template <typename T>
+struct LambMoments {
+  GradientTerms<T> terms;
+  LambNumbers<T> n;
+  DISTTRAIN_INLINE_BODY void operator()(const T* __restrict gradient, T* __restrict first, T* __restrict second,
+                                        std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T g = prepared(terms, gradient[i], T{0});
+      first[i] = n.beta1 * first[i] + n.one_minus_beta1 * g;
+      second[i] = n.beta2 * second[i] + n.one_minus_beta2 * (g * g);
+    }
+  }
+};
+
+template <typename T>
+struct LambDirection {
+  LambNumbers<T> n;
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict direction, const T* __restrict p, const T* __restrict first,
+                                        const T* __restrict second, std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i)
+      direction[i] = n.first_scale * first[i] / (std::sqrt(second[i]) * n.root_scale + n.epsilon) + n.decay * p[i];
+  }
+};
+
+template <typename T>
+struct FtrlElement {
+  FtrlNumbers<T> n;
+  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares, T& linear) const {
+    const T before = std::sqrt(kFtrlInitialSquares<T> + squares);
+    squares += g * g;
+    const T root = std::sqrt(kFtrlInitialSquares<T> + squares);
+    linear += g - (root - before) * n.one_over_rate * p;
+    const T shrunk = linear < T{0} ? linear + n.l1 : linear - n.l1;
+    const T next = -shrunk / (root * n.one_over_rate + n.twice_l2);
+    p = std::abs(linear) <= n.l1 ? T{0} : next;  // a NaN stays a NaN, because the condition is false
+  }
+};
+
 }  // namespace
 
-void sgd(GradientTerms terms, float rate, std::span<float> parameters, std::span<const float> gradient,
-         VectorWidth width) {
-  run_rule(width, terms, SgdElement{rate}, parameters, gradient);
+template <typename T>
+void sgd(GradientTerms<T> terms, T rate, std::span<T> parameters, std::span<const T> gradient, VectorWidth width) {
+  run_rule<T>(width, terms, SgdElement<T>{rate}, parameters, gradient);
 }
 
-void momentum(GradientTerms terms, float rate, float momentum, std::span<float> parameters,
-              std::span<const float> gradient, std::span<float> velocity, VectorWidth width) {
-  run_rule(width, terms, MomentumElement{rate, momentum}, parameters, gradient, velocity);
+template <typename T>
+void momentum(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
+              std::span<T> velocity, VectorWidth width) {
+  run_rule<T>(width, terms, MomentumElement<T>{rate, momentum}, parameters, gradient, velocity);
 }
 
-void nesterov(GradientTerms terms, float rate, float momentum, std::span<float> parameters,
-              std::span<const float> gradient, std::span<float> velocity, VectorWidth width) {
-  run_rule(width, terms, NesterovElement{rate, momentum}, parameters, gradient, velocity);
+template <typename T>
+void nesterov(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
+              std::span<T> velocity, VectorWidth width) {
+  run_rule<T>(width, terms, NesterovElement<T>{rate, momentum}, parameters, gradient, velocity);
 }
 
-void adagrad(GradientTerms terms, float rate, float epsilon, std::span<float> parameters,
-             std::span<const float> gradient, std::span<float> squares, VectorWidth width) {
-  run_rule(width, terms, AdagradElement{rate, epsilon}, parameters, gradient, squares);
+template <typename T>
+void adagrad(GradientTerms<T> terms, T rate, T epsilon, std::span<T> parameters, std::span<const T> gradient,
+             std::span<T> squares, VectorWidth width) {
+  run_rule<T>(width, terms, AdagradElement<T>{rate, epsilon}, parameters, gradient, squares);
 }
 
-void rmsprop(GradientTerms terms, RmspropNumbers numbers, std::span<float> parameters, std::span<const float> gradient,
-             std::span<float> squares, VectorWidth width) {
-  run_rule(width, terms, RmspropElement{numbers}, parameters, gradient, squares);
+template <typename T>
+void rmsprop(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+             std::span<T> squares, VectorWidth width) {
+  run_rule<T>(width, terms, RmspropElement<T>{numbers}, parameters, gradient, squares);
 }
 
-void rmsprop_with_momentum(GradientTerms terms, RmspropNumbers numbers, std::span<float> parameters,
-                           std::span<const float> gradient, std::span<float> squares, std::span<float> velocity,
+template <typename T>
+void rmsprop_with_momentum(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters,
+                           std::span<const T> gradient, std::span<T> squares, std::span<T> velocity,
                            VectorWidth width) {
-  run_rule(width, terms, RmspropWithMomentumElement{numbers}, parameters, gradient, squares, velocity);
+  run_rule<T>(width, terms, RmspropWithMomentumElement<T>{numbers}, parameters, gradient, squares, velocity);
 }
 
-void adam(GradientTerms terms, AdamNumbers numbers, std::span<float> parameters, std::span<const float> gradient,
-          std::span<float> first_moment, std::span<float> second_moment, VectorWidth width) {
-  run_rule(width, terms, AdamElement{numbers}, parameters, gradient, first_moment, second_moment);
+template <typename T>
+void adam(GradientTerms<T> terms, AdamNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+          std::span<T> first_moment, std::span<T> second_moment, VectorWidth width) {
+  run_rule<T>(width, terms, AdamElement<T>{numbers}, parameters, gradient, first_moment, second_moment);
 }
+
+template <typename T>
+void lamb_moments(GradientTerms<T> terms, LambNumbers<T> numbers, std::span<const T> gradient,
+                  std::span<T> first_moment, std::span<T> second_moment, VectorWidth width) {
+  DISTTRAIN_CHECK_EQ(first_moment.size(), gradient.size());
+  DISTTRAIN_CHECK_EQ(second_moment.size(), gradient.size());
+  run(width, LambMoments<T>{terms, numbers}, gradient.data(), first_moment.data(), second_moment.data(),
+      gradient.size());
+}
+
+template <typename T>
+void lamb_direction(LambNumbers<T> numbers, std::span<T> direction, std::span<const T> parameters,
+                    std::span<const T> first_moment, std::span<const T> second_moment, VectorWidth width) {
+  DISTTRAIN_CHECK_EQ(direction.size(), parameters.size());
+  DISTTRAIN_CHECK_EQ(first_moment.size(), parameters.size());
+  DISTTRAIN_CHECK_EQ(second_moment.size(), parameters.size());
+  run(width, LambDirection<T>{numbers}, direction.data(), parameters.data(), first_moment.data(), second_moment.data(),
+      parameters.size());
+}
+
+template <typename T>
+void ftrl(GradientTerms<T> terms, FtrlNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+          std::span<T> squares, std::span<T> linear, VectorWidth width) {
+  run_rule<T>(width, terms, FtrlElement<T>{numbers}, parameters, gradient, squares, linear);
+}
+
+// The two types that parameters may have.
+#define DISTTRAIN_INSTANTIATE(T)                                                                                     \
+  template void sgd(GradientTerms<T>, T, std::span<T>, std::span<const T>, VectorWidth);                             \
+  template void momentum(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);       \
+  template void nesterov(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);       \
+  template void adagrad(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);        \
+  template void rmsprop(GradientTerms<T>, RmspropNumbers<T>, std::span<T>, std::span<const T>, std::span<T>,         \
+                        VectorWidth);                                                                                \
+  template void rmsprop_with_momentum(GradientTerms<T>, RmspropNumbers<T>, std::span<T>, std::span<const T>,         \
+                                      std::span<T>, std::span<T>, VectorWidth);                                      \
+  template void adam(GradientTerms<T>, AdamNumbers<T>, std::span<T>, std::span<const T>, std::span<T>, std::span<T>, \
+                     VectorWidth);                                                                                   \
+  template void lamb_moments(GradientTerms<T>, LambNumbers<T>, std::span<const T>, std::span<T>, std::span<T>,       \
+                             VectorWidth);                                                                           \
+  template void lamb_direction(LambNumbers<T>, std::span<T>, std::span<const T>, std::span<const T>,                 \
+                               std::span<const T>, VectorWidth);                                                     \
+  template void ftrl(GradientTerms<T>, FtrlNumbers<T>, std::span<T>, std::span<const T>, std::span<T>, std::span<T>, \
+                     VectorWidth);
+DISTTRAIN_INSTANTIATE(float)
+DISTTRAIN_INSTANTIATE(double)
+#undef DISTTRAIN_INSTANTIATE
 
 }  // namespace disttrain::update

@@ -2,47 +2,76 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "common/check.h"
 
 namespace disttrain::update {
 namespace {
 
-// 4096 float32 values are 16 KiB, which is half of an L1 cache.
-constexpr std::size_t kSpanBlock = 4096;
+// 16 KiB, which is half of an L1 cache.
+template <typename T>
+constexpr std::size_t kSpanBlock = 16 * 1024 / sizeof(T);
 
+template <typename T>
 struct AddWeighted {
-  float weight;
-  DISTTRAIN_INLINE_BODY void operator()(float* __restrict sum, const float* __restrict gradient, std::size_t n) const {
+  T weight;
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict sum, const T* __restrict gradient, std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) sum[i] += weight * gradient[i];
   }
 };
 
+template <typename T>
 struct Scale {
-  float weight;
-  DISTTRAIN_INLINE_BODY void operator()(float* __restrict out, const float* __restrict gradient, std::size_t n) const {
+  T weight;
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict out, const T* __restrict gradient, std::size_t n) const {
     for (std::size_t i = 0; i < n; ++i) out[i] = weight * gradient[i];
   }
 };
 
+template <typename T>
+struct MoveAverage {
+  T keep;
+  T rest;
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict average, const T* __restrict values, std::size_t n) const {
+    for (std::size_t i = 0; i < n; ++i) average[i] = keep * average[i] + rest * values[i];
+  }
+};
+
+// An unsigned integer of the size of T, and the bits of an infinity.
+template <typename T>
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+  using Type = std::uint32_t;
+  static constexpr Type kInfinity = 0x7f80'0000u;
+};
+template <>
+struct BitsOf<double> {
+  using Type = std::uint64_t;
+  static constexpr Type kInfinity = 0x7ff0'0000'0000'0000u;
+};
+
 // Finds the largest magnitude by comparing the bits of the magnitudes as integers. Infinities and NaNs have larger bits
 // than all other values.
+template <typename T>
 struct LargestBits {
-  DISTTRAIN_INLINE_BODY void operator()(const float* __restrict values, std::size_t n,
-                                        std::uint32_t* __restrict largest) const {
-    std::uint32_t most = 0;
+  using Bits = typename BitsOf<T>::Type;
+  DISTTRAIN_INLINE_BODY void operator()(const T* __restrict values, std::size_t n, Bits* __restrict largest) const {
+    Bits most = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      std::uint32_t bits;
+      Bits bits;
       std::memcpy(&bits, values + i, sizeof bits);
-      most = std::max(most, bits & 0x7fff'ffffu);
+      most = std::max(most, bits & std::numeric_limits<Bits>::max() >> 1);
     }
     *largest = most;
   }
 };
 
 // n is a multiple of the lanes.
+template <typename T>
 struct AddSquares {
-  DISTTRAIN_INLINE_BODY void operator()(const float* __restrict values, std::size_t n, double* __restrict lanes) const {
+  DISTTRAIN_INLINE_BODY void operator()(const T* __restrict values, std::size_t n, double* __restrict lanes) const {
     double sums[SquaredNorm::kLanes];
     for (std::size_t lane = 0; lane < SquaredNorm::kLanes; ++lane) sums[lane] = lanes[lane];
     for (std::size_t i = 0; i < n; i += SquaredNorm::kLanes) {
@@ -57,33 +86,43 @@ struct AddSquares {
 
 }  // namespace
 
-void add_weighted(std::span<float> sum, std::span<const float> gradient, float weight, VectorWidth width) {
+template <typename T>
+void add_weighted(Values<T> sum, ConstValues<T> gradient, std::type_identity_t<T> weight, VectorWidth width) {
   DISTTRAIN_CHECK_EQ(gradient.size(), sum.size());
-  run(width, AddWeighted{weight}, sum.data(), gradient.data(), sum.size());
+  run(width, AddWeighted<T>{weight}, sum.data(), gradient.data(), sum.size());
 }
 
-void weighted_sum(std::span<float> out, std::span<const WeightedGradient> gradients, std::size_t first,
-                  VectorWidth width) {
+template <typename T>
+void weighted_sum(Values<T> out, WeightedGradients<T> gradients, std::size_t first, VectorWidth width) {
   DISTTRAIN_CHECK_GE(gradients.size(), 1u);
-  for (const WeightedGradient& gradient : gradients) DISTTRAIN_CHECK_LE(first + out.size(), gradient.values.size());
-  for (std::size_t begin = 0; begin < out.size(); begin += kSpanBlock) {
-    const std::span<float> block = out.subspan(begin, std::min(kSpanBlock, out.size() - begin));
-    const float* leading = gradients[0].values.data() + first + begin;
-    run(width, Scale{gradients[0].weight}, block.data(), leading, block.size());
-    for (const WeightedGradient& gradient : gradients.subspan(1))
-      add_weighted(block, gradient.values.subspan(first + begin, block.size()), gradient.weight, width);
+  for (const auto& gradient : gradients) DISTTRAIN_CHECK_LE(first + out.size(), gradient.values.size());
+  for (std::size_t begin = 0; begin < out.size(); begin += kSpanBlock<T>) {
+    const std::span<T> block = out.subspan(begin, std::min(kSpanBlock<T>, out.size() - begin));
+    const T* leading = gradients[0].values.data() + first + begin;
+    run(width, Scale<T>{gradients[0].weight}, block.data(), leading, block.size());
+    for (const auto& gradient : gradients.subspan(1))
+      add_weighted<T>(block, gradient.values.subspan(first + begin, block.size()), gradient.weight, width);
   }
 }
 
-bool all_finite(std::span<const float> values, VectorWidth width) {
-  std::uint32_t largest = 0;
-  run(width, LargestBits{}, values.data(), values.size(), &largest);
-  return largest < 0x7f80'0000u;
+template <typename T>
+void move_average(Values<T> average, ConstValues<T> values, double keep, VectorWidth width) {
+  DISTTRAIN_CHECK_EQ(values.size(), average.size());
+  const MoveAverage<T> body{static_cast<T>(keep), static_cast<T>(1.0 - keep)};
+  run(width, body, average.data(), values.data(), average.size());
 }
 
-void SquaredNorm::add(std::span<const float> values) {
-  const auto add_singly = [this](std::span<const float> few) {
-    for (float value : few) {
+template <typename T>
+bool all_finite(ConstValues<T> values, VectorWidth width) {
+  typename BitsOf<T>::Type largest = 0;
+  run(width, LargestBits<T>{}, values.data(), values.size(), &largest);
+  return largest < BitsOf<T>::kInfinity;
+}
+
+template <typename T>
+void SquaredNorm::add(ConstValues<T> values) {
+  const auto add_singly = [this](std::span<const T> few) {
+    for (T value : few) {
       lanes_[next_lane_] += static_cast<double>(value) * static_cast<double>(value);
       next_lane_ = (next_lane_ + 1) % kLanes;
     }
@@ -92,7 +131,7 @@ void SquaredNorm::add(std::span<const float> values) {
   add_singly(values.first(head));
   values = values.subspan(head);
   const std::size_t body = values.size() - values.size() % kLanes;
-  if (body > 0) run(width_, AddSquares{}, values.data(), body, lanes_.data());
+  if (body > 0) run(width_, AddSquares<T>{}, values.data(), body, lanes_.data());
   add_singly(values.subspan(body));
 }
 
@@ -103,23 +142,37 @@ double SquaredNorm::value() const {
   return sums[0];
 }
 
-double squared_norm(std::span<const float> values, VectorWidth width) {
+template <typename T>
+double squared_norm(ConstValues<T> values, VectorWidth width) {
   SquaredNorm norm(width);
-  norm.add(values);
+  norm.add<T>(values);
   return norm.value();
 }
 
-double squared_norm_of_sum(std::span<const WeightedGradient> gradients, double scale, std::span<float> sums,
-                           VectorWidth width) {
+template <typename T>
+double squared_norm_of_sum(WeightedGradients<T> gradients, double scale, Values<T> sums, VectorWidth width) {
   DISTTRAIN_CHECK_GE(gradients.size(), 1u);
   DISTTRAIN_CHECK_EQ(sums.size(), gradients[0].values.size());
   SquaredNorm norm(width);
-  for (std::size_t begin = 0; begin < sums.size(); begin += kSpanBlock) {
-    const std::span<float> part = sums.subspan(begin, std::min(kSpanBlock, sums.size() - begin));
-    weighted_sum(part, gradients, begin, width);
-    norm.add(part);
+  for (std::size_t begin = 0; begin < sums.size(); begin += kSpanBlock<T>) {
+    const std::span<T> part = sums.subspan(begin, std::min(kSpanBlock<T>, sums.size() - begin));
+    weighted_sum<T>(part, gradients, begin, width);
+    norm.add<T>(part);
   }
   return scale * scale * norm.value();
 }
+
+// The two types that values may have.
+#define DISTTRAIN_INSTANTIATE(T)                                                                                 \
+  template void add_weighted<T>(std::span<T>, std::span<const T>, T, VectorWidth);                               \
+  template void weighted_sum<T>(std::span<T>, std::span<const WeightedGradientOf<T>>, std::size_t, VectorWidth); \
+  template void move_average<T>(std::span<T>, std::span<const T>, double, VectorWidth);                          \
+  template bool all_finite<T>(std::span<const T>, VectorWidth);                                                  \
+  template void SquaredNorm::add<T>(std::span<const T>);                                                         \
+  template double squared_norm<T>(std::span<const T>, VectorWidth);                                              \
+  template double squared_norm_of_sum<T>(std::span<const WeightedGradientOf<T>>, double, std::span<T>, VectorWidth);
+DISTTRAIN_INSTANTIATE(float)
+DISTTRAIN_INSTANTIATE(double)
+#undef DISTTRAIN_INSTANTIATE
 
 }  // namespace disttrain::update

@@ -163,7 +163,8 @@ struct CloseChannel {
 struct UpdateAt {
   std::uint64_t count = 0;  // number of updates of this shard before this one
   double learning_rate = 0.0;
-  double state_weight = 1.0;  // state (batch-norm statistics) moves by this fraction towards the pushed value
+  // State (batch norm's statistics) moves by this fraction towards the pushed value; 0: it doesn't change.
+  double state_weight = 1.0;
 };
 
 // Updates the bucket with the gradient in the buffer `landing`.
@@ -205,7 +206,14 @@ struct MeasureNorm {
   std::shared_ptr<const SumPlan> plan;
 };
 
-// Answers a worker with one bucket of parameters as they are now.
+// For update rules that need norms of whole variables (UpdateRule::is_by_variable()). Computes the plan's mean gradient
+// of all buckets of the shard, and the norms. It comes right before the first SumAndApply of the same plan, and those
+// then only change the parameters.
+struct PrepareUpdate {
+  std::shared_ptr<const SumPlan> plan;
+};
+
+// Answers a worker with one bucket of parameters as they are now; if Parameters::averages is true, with their averages.
 struct Reply {
   ChannelId channel;
   Parameters message;
@@ -286,8 +294,8 @@ struct FailJob {
   std::string reason;
 };
 
-using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SetParameters, SumAndApply, MeasureNorm, Reply,
-                            SendAcknowledge, SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut,
+using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SetParameters, SumAndApply, MeasureNorm, PrepareUpdate,
+                            Reply, SendAcknowledge, SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut,
                             CopyForCheckpoint, MarksGivenUp, Fenced, RosterTaken, ReportNow, StepCounted, FailJob>;
 using Actions = std::vector<Action>;
 

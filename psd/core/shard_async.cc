@@ -2,6 +2,9 @@
 // answers at once; ssp answers when the worker is at most train.staleness steps ahead of the slowest worker. Pushes
 // that arrive after the last step are still applied and counted. Otherwise the shards would end with different pushes,
 // because they hear of the job's end at different times.
+#include <algorithm>
+
+#include "common/mutant.h"
 #include "psd/core/shard_core.h"
 
 namespace disttrain::psd {
@@ -9,8 +12,11 @@ namespace disttrain::psd {
 void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions) {
   const Push& push = event.push;
   const bool has_gradient = event.payload_bytes > 0 && !push.skipped;
-  if (has_gradient && !event.nonfinite)
-    actions.push_back(Apply{Landing{Landing::Kind::kFrame, member.place, 0}, push.bucket, update_at()});
+  if (has_gradient && !event.nonfinite) {
+    UpdateAt at = update_at();
+    at.state_weight = state_weight(member);
+    actions.push_back(Apply{Landing{Landing::Kind::kFrame, member.place, 0}, push.bucket, at});
+  }
   member.push_nonfinite = member.push_nonfinite || push.skipped || (has_gradient && event.nonfinite);
   member.push_wants = member.push_wants || push.want != Want::kNothing;
 
@@ -30,6 +36,14 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
     member.push_wants = false;
     answer_within_bound(actions);
   }
+}
+
+// Returns the weight of the state that this member pushes. With "mean" each worker's value counts for one of the
+// roster's workers. So the state follows the mean of the workers' values, as a moving average.
+double ShardCore::state_weight(const MemberState& member) const {
+  if (train_.state == StateRule::kLowestRank)
+    return member.rank.value == 0 || DISTTRAIN_MUTANT(kStateOfAnyRank) ? 1.0 : 0.0;
+  return 1.0 / static_cast<double>(std::max<std::size_t>(1, members_.roster().members.size()));
 }
 
 // Counts a push as one step of this shard, when its last frame has come.

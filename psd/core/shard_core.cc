@@ -5,6 +5,7 @@
 #include "common/check.h"
 #include "common/mutant.h"
 #include "common/update/schedule.h"
+#include "common/update/update_rule.h"
 
 namespace disttrain::psd {
 
@@ -28,6 +29,7 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
     : shard_(options.shard),
       shards_(layout.shards),
       train_(options.train),
+      is_by_variable_(update::UpdateRule(options.train).is_by_variable()),
       credits_(options.credits),
       waits_for_lost_(options.waits_for_lost),
       tells_visits_(options.tells_visits && options.shard.value == 0),
@@ -43,7 +45,7 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
   DISTTRAIN_CHECK_LT(0U, credits_);
   for (BucketId bucket : buckets_of(layout, shard_)) {
     own_index_[bucket.value] = static_cast<std::uint32_t>(buckets_.size());
-    buckets_.push_back(OwnBucket{bucket, layout.buckets[bucket.value].elements * sizeof(float)});
+    buckets_.push_back(OwnBucket{bucket, layout.buckets[bucket.value].words * sizeof(float)});
   }
   if (options.awaits_values) {
     lacks_.assign(buckets_.size(), true);
@@ -223,7 +225,8 @@ void ShardCore::answer_bucket(MemberState& member, BucketId bucket, PushOutcome 
                                                      .roster = members_.roster().version,
                                                      .pull_id = pull.id,
                                                      .acknowledged = member.last,
-                                                     .clock = pull.clock}});
+                                                     .clock = pull.clock,
+                                                     .averages = pull.averages}});
 }
 
 // Sends the buckets in reverse order. The layout has the first layer's buckets at its end, and the worker needs them
@@ -347,9 +350,7 @@ PacerReport ShardCore::report() const {
 
 UpdateAt ShardCore::update_at() const {
   const std::uint64_t workers = std::max<std::uint64_t>(1, members_.roster().members.size());
-  return UpdateAt{.count = version_.value,
-                  .learning_rate = update::learning_rate(train_, version_.value, workers),
-                  .state_weight = train_.mode == Mode::kSync ? 1.0 : 1.0 / static_cast<double>(workers)};
+  return UpdateAt{.count = version_.value, .learning_rate = update::learning_rate(train_, version_.value, workers)};
 }
 
 // Only the pacer calls this, after it has counted a step. Reports to the chief at the end of an epoch or of the job,

@@ -113,6 +113,7 @@ class ShardCore {
   void counted(Actions& actions, bool epoch_done);
   bool finished() const;
   UpdateAt update_at() const;
+  double state_weight(const MemberState& member) const;
   std::optional<std::uint32_t> own_index(BucketId bucket) const;
 
   // async, ssp: shard_async.cc.
@@ -155,6 +156,7 @@ class ShardCore {
   const ShardId shard_;
   const std::uint32_t shards_;
   const TrainSection train_;
+  const bool is_by_variable_;  // UpdateRule::is_by_variable()
   const std::uint32_t credits_;
   const bool waits_for_lost_;
   const bool tells_visits_;

@@ -121,7 +121,7 @@ void ShardCore::cut(Instant now, Actions& actions) {
   copy.attempt = attempt_;
   if (first_mark_) copy.parked = now - *first_mark_;
   copy.entry.version = version_;
-  for (const OwnBucket& bucket : buckets_) copy.entry.elements += bucket.bytes / sizeof(float);
+  for (const OwnBucket& bucket : buckets_) copy.entry.words += bucket.bytes / sizeof(float);
   for (const MemberState* member : members_.active()) {
     // In sync every shard has applied the same steps, so each worker's clock is the version. last_clock may be too
     // high, because it also counts a push that is only staged.

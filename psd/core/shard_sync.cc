@@ -283,6 +283,7 @@ void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Act
   const auto waits = [this](const MemberState& member) {
     return member.parked.waiting && member.parked.clock <= version_;
   };
+  if (plan != nullptr && is_by_variable_) actions.push_back(PrepareUpdate{plan});
   for (std::size_t i = buckets_.size(); i-- > 0;) {
     if (plan != nullptr) actions.push_back(SumAndApply{buckets_[i].id, plan});
     for (MemberState* member : members_.active())

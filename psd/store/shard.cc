@@ -1,7 +1,6 @@
 #include "psd/store/shard.h"
 
 #include "common/check.h"
-#include "common/update/vector.h"
 
 namespace disttrain::psd {
 
@@ -13,7 +12,7 @@ Result<std::span<float>> Shard::landing(ChannelId channel, Sequence sequence, co
 }
 
 void Shard::handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside) {
-  event.nonfinite = !payload.empty() && !update::all_finite(payload);
+  event.nonfinite = !payload.empty() && !store_.is_finite(event.push.bucket, payload);
   step(now, event, outside);
 }
 
@@ -39,6 +38,10 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
       outside.before_update(sum->bucket);
       outside.update_begins();
       store_.sum_and_apply(*sum);
+      outside.update_ended();
+    } else if (const auto* prepare = std::get_if<PrepareUpdate>(&actions_[i])) {
+      outside.update_begins();
+      store_.prepare(*prepare->plan);
       outside.update_ended();
     } else if (const auto* measure = std::get_if<MeasureNorm>(&actions_[i])) {
       const double norm2 = store_.norm2(*measure->plan);

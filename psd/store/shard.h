@@ -13,8 +13,8 @@
 
 namespace disttrain::psd {
 
-// Carries out, in order, the actions that the store doesn't carry out. For a Reply, `act` must copy or send the values
-// of Shard::parameters(bucket) before it returns, because a later action may change them.
+// Carries out, in order, the actions that the store doesn't carry out. For a Reply, `act` must copy or send
+// Shard::values() before it returns, because a later action may change them.
 class Outside {
  public:
   virtual ~Outside() = default;
@@ -44,6 +44,10 @@ class Shard {
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
+  // The payload of an answer.
+  std::span<const float> values(const Parameters& answer) const {
+    return answer.averages ? store_.averages(answer.bucket) : store_.parameters(answer.bucket);
+  }
   const ShardCore& core() const { return core_; }
   // Before the first event the caller may fill the store with values. After it, the caller may only take copies.
   ShardStore& store() { return store_; }

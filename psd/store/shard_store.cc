@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/check.h"
+#include "common/doubles.h"
 #include "common/initialize.h"
 #include "common/mutant.h"
 #include "common/update/vector.h"
@@ -14,8 +15,12 @@ namespace {
 
 std::uint64_t largest_bucket(const Layout& layout, ShardId shard) {
   std::uint64_t largest = 0;
-  for (BucketId bucket : buckets_of(layout, shard)) largest = std::max(largest, layout.buckets[bucket.value].elements);
+  for (BucketId bucket : buckets_of(layout, shard)) largest = std::max(largest, layout.buckets[bucket.value].words);
   return largest;
+}
+
+std::uint64_t rounded_up_to_even(std::uint64_t words) {
+  return words + words % 2;
 }
 
 std::uint64_t in_flight(const TrainSection& train) {
@@ -31,32 +36,44 @@ bool clips_sums(const TrainSection& train) {
 ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& options,
                        const std::function<bool()>& is_cancelled)
     : rule_(options.train),
+      state_rule_(options.train.state),
+      average_(options.average),
       pushes_(static_cast<std::uint32_t>(in_flight(options.train))),
-      elements_(shard_elements(layout, shard)),
-      largest_(largest_bucket(layout, shard)),
+      words_(shard_words(layout, shard)),
+      stride_(rounded_up_to_even(words_)),
+      largest_(rounded_up_to_even(largest_bucket(layout, shard))),
       buckets_(layout.buckets.size()),
-      parameters_(arena_, elements_ * sizeof(float), Paging::kOnDemand),
-      slots_(arena_, elements_ * rule_.slots() * sizeof(float), Paging::kOnDemand),
-      staging_(arena_, elements_ * options.places * in_flight(options.train) * sizeof(float), Paging::kOnDemand),
-      sums_(arena_, elements_ * (clips_sums(options.train) ? sizeof(float) : 0), Paging::kOnDemand),
+      parameters_(arena_, words_ * sizeof(float), Paging::kOnDemand),
+      slots_(arena_, stride_ * slots() * sizeof(float), Paging::kOnDemand),
+      staging_(arena_, stride_ * options.places * in_flight(options.train) * sizeof(float), Paging::kOnDemand),
+      sums_(arena_, words_ * (clips_sums(options.train) ? sizeof(float) : 0), Paging::kOnDemand),
       frames_(arena_, largest_ * options.places * sizeof(float), Paging::kOnDemand) {
   gradients_.reserve(std::max(1U, options.places));
-  part_.reserve(std::max(1U, options.places));
+  std::get<0>(parts_).reserve(std::max(1U, options.places));
+  std::get<1>(parts_).reserve(std::max(1U, options.places));
   for (BucketId id : buckets_of(layout, shard)) {
     OwnBucket& bucket = buckets_[id.value];
     bucket.begin = layout.buckets[id.value].shard_begin;
-    bucket.elements = layout.buckets[id.value].elements;
+    bucket.words = layout.buckets[id.value].words;
+    bucket.dtype = dtype_of(layout, id);
     for (const Slice& slice : slices_of(layout, id)) {
-      const VariableKind kind = layout.model.variables[slice.variable].kind;
-      if (!bucket.runs.empty() && bucket.runs.back().kind == kind)
-        bucket.runs.back().elements += slice.elements;
+      const VariableSpec& variable = layout.model.variables[slice.variable];
+      const Run next{slice.bucket_begin, slice.words, variable.kind, rule_.decays(variable), slice.variable};
+      const bool is_alike = !bucket.runs.empty() && bucket.runs.back().kind == next.kind &&
+                            bucket.runs.back().is_decayed == next.is_decayed;
+      if (is_alike && !rule_.is_by_variable())
+        bucket.runs.back().words += slice.words;
       else
-        bucket.runs.push_back(Run{slice.bucket_begin, slice.elements, kind});
+        bucket.runs.push_back(next);
     }
   }
-  if (!options.is_empty) initialize_all(layout, options.seed, is_cancelled);
+  if (rule_.is_by_variable()) norms_.resize(layout.model.variables.size());
+  if (!options.is_empty) {
+    initialize_all(layout, options.seed, is_cancelled);
+    begin_averages();
+  }
   if (!options.has_copy) return;
-  copy_ = std::make_shared<ShardCopy>(elements_, rule_.slots());
+  copy_ = std::make_shared<ShardCopy>(words_, slots());
   // Touches the copy's memory now, so that a cut doesn't wait for page faults.
   constexpr std::size_t kTurn = std::size_t{4} << 20;
   for (std::size_t at = 0; at < copy_->all().size(); at += kTurn) {
@@ -68,7 +85,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
 
 bool ShardStore::begin_copy() {
   if (copy_ == nullptr || is_copying_ || copy_->is_lent()) return false;
-  for (OwnBucket& bucket : buckets_) bucket.is_owed = bucket.elements > 0;
+  for (OwnBucket& bucket : buckets_) bucket.is_owed = bucket.words > 0;
   next_to_copy_ = 0;
   is_copying_ = true;
   return true;
@@ -95,18 +112,18 @@ std::shared_ptr<const ShardCopy> ShardStore::copy() {
 
 void ShardStore::copy_owed(OwnBucket& bucket) {
   bucket.is_owed = false;
-  const auto part = [&bucket](std::span<float> values) { return values.subspan(bucket.begin, bucket.elements); };
+  const auto part = [&bucket](std::span<float> values) { return values.subspan(bucket.begin, bucket.words); };
   stream_copy(part(parameters()), part(copy_->array(0)));
   for (std::size_t i = 0; i < slots(); ++i) stream_copy(part(slot(i)), part(copy_->array(1 + i)));
 }
 
 void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled) {
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
-    if (buckets_[id].elements == 0) continue;
-    const auto values = parameters_.floats().subspan(buckets_[id].begin, buckets_[id].elements);
+    if (buckets_[id].words == 0) continue;
+    const auto values = parameters_.floats().subspan(buckets_[id].begin, buckets_[id].words);
     for (const Slice& slice : slices_of(layout, BucketId(id)))
       initialize(layout.model.variables[slice.variable], seed, slice.variable_begin,
-                 values.subspan(slice.bucket_begin, slice.elements));
+                 values.subspan(slice.bucket_begin, slice.words));
     if (is_cancelled && is_cancelled()) return;
   }
 }
@@ -114,33 +131,49 @@ void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const 
 const ShardStore::OwnBucket& ShardStore::own(BucketId bucket) const {
   DISTTRAIN_CHECK_LT(bucket.value, buckets_.size());
   const OwnBucket& found = buckets_[bucket.value];
-  DISTTRAIN_CHECK_LT(0U, found.elements);
+  DISTTRAIN_CHECK_LT(0U, found.words);
   return found;
 }
 
 std::span<float> ShardStore::landing(const Landing& landing, BucketId bucket) {
   const OwnBucket& own_bucket = own(bucket);
   if (landing.kind != Landing::Kind::kStaging)
-    return frames_.floats().subspan(landing.place.value * largest_, own_bucket.elements);
+    return frames_.floats().subspan(landing.place.value * largest_, own_bucket.words);
   const std::uint64_t push = std::uint64_t{landing.place.value} * pushes_ + landing.push;
-  return staging_.floats().subspan(push * elements_ + own_bucket.begin, own_bucket.elements);
+  return staging_.floats().subspan(push * stride_ + own_bucket.begin, own_bucket.words);
 }
 
 std::span<const float> ShardStore::parameters(BucketId bucket) const {
   const OwnBucket& own_bucket = own(bucket);
-  return parameters_.floats().subspan(own_bucket.begin, own_bucket.elements);
+  return parameters_.floats().subspan(own_bucket.begin, own_bucket.words);
+}
+
+std::span<const float> ShardStore::averages(BucketId bucket) const {
+  const OwnBucket& own_bucket = own(bucket);
+  if (!has_average()) return parameters(bucket);
+  return slots_.floats().subspan(rule_.slots() * stride_ + own_bucket.begin, own_bucket.words);
+}
+
+void ShardStore::begin_averages() {
+  if (has_average()) std::ranges::copy(parameters_.floats(), slot(rule_.slots()).begin());
+}
+
+bool ShardStore::is_finite(BucketId bucket, std::span<const float> payload) const {
+  return with_type(own(bucket).dtype,
+                   [payload]<typename T>(T) { return update::all_finite<T>(values_in<T>(payload)); });
 }
 
 void ShardStore::apply(const Apply& action) {
-  gradients_.assign(1, update::WeightedGradient{landing(action.landing, action.bucket), 1.0F});
+  gradients_.assign(1, PushedGradient{landing(action.landing, action.bucket), 1.0});
   total_weight_ = 1.0;
   update(action.bucket, action.at, 1.0, false);
 }
 
 void ShardStore::set(const SetParameters& action) {
   const OwnBucket& bucket = own(action.bucket);
-  std::ranges::copy(landing(action.landing, action.bucket),
-                    parameters().subspan(bucket.begin, bucket.elements).begin());
+  const std::span<const float> values = landing(action.landing, action.bucket);
+  std::ranges::copy(values, parameters().subspan(bucket.begin, bucket.words).begin());
+  if (has_average()) std::ranges::copy(values, slot(rule_.slots()).subspan(bucket.begin).begin());
 }
 
 // Sets the weights of the gradients g_i. If all batches are equal, the mean is sum(g_i) / n; otherwise it is sum(n_i
@@ -152,9 +185,9 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
   gradients_.clear();
   total_weight_ = 0.0;
   for (const SumTerm& term : plan.terms) {
-    const float weight = equal || DISTTRAIN_MUTANT(kMeanOfMeans) ? 1.0F : static_cast<float>(term.examples);
-    gradients_.push_back(update::WeightedGradient{landing(term.landing, bucket), weight});
-    total_weight_ += static_cast<double>(weight);
+    const double weight = equal || DISTTRAIN_MUTANT(kMeanOfMeans) ? 1.0 : static_cast<double>(term.examples);
+    gradients_.push_back(PushedGradient{landing(term.landing, bucket), weight});
+    total_weight_ += weight;
   }
 }
 
@@ -163,58 +196,131 @@ void ShardStore::sum_and_apply(const SumAndApply& action) {
   update(action.bucket, action.plan->at, action.plan->scale, action.plan->is_measured);
 }
 
-// The parts of the current action's gradients that belong to this run (a part of a bucket).
-std::span<const update::WeightedGradient> ShardStore::part_of(const Run& run) {
-  part_.clear();
-  for (const update::WeightedGradient& gradient : gradients_)
-    part_.push_back({gradient.values.subspan(run.begin, run.elements), gradient.weight});
-  return part_;
+// The part of an array that belongs to this run (a part of a bucket). `memory` holds arrays that are laid out like the
+// parameters.
+template <typename T>
+std::span<T> ShardStore::values_of(Memory& memory, std::uint64_t array, const OwnBucket& bucket, const Run& run) {
+  return values_in<T>(memory.floats().subspan(array * stride_ + bucket.begin + run.begin, run.words));
+}
+
+// The parts of the current action's gradients that belong to this run.
+template <typename T>
+std::span<const update::WeightedGradientOf<T>> ShardStore::part_of(const Run& run) {
+  auto& part = std::get<std::vector<update::WeightedGradientOf<T>>>(parts_);
+  part.clear();
+  for (const PushedGradient& gradient : gradients_)
+    part.push_back({values_in<T>(gradient.words.subspan(run.begin, run.words)), static_cast<T>(gradient.weight)});
+  return part;
 }
 
 double ShardStore::norm2(const SumPlan& plan) {
   double sum = 0.0;
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
-    if (buckets_[id].elements == 0) continue;
+    const OwnBucket& bucket = buckets_[id];
+    if (bucket.words == 0) continue;
     weigh(plan, BucketId(id));
-    for (const Run& run : buckets_[id].runs) {
-      if (run.kind != VariableKind::kTrainable) continue;
-      const auto sums = sums_.floats().subspan(buckets_[id].begin + run.begin, run.elements);
-      sum += update::squared_norm_of_sum(part_of(run), 1.0 / total_weight_, sums);
-    }
+    with_type(bucket.dtype, [&]<typename T>(T) { add_norm2<T>(bucket, sum); });
   }
   return sum;
+}
+
+template <typename T>
+void ShardStore::add_norm2(const OwnBucket& bucket, double& sum) {
+  for (const Run& run : bucket.runs) {
+    if (run.kind != VariableKind::kTrainable && !DISTTRAIN_MUTANT(kStateInNorm)) continue;
+    sum += update::squared_norm_of_sum<T>(part_of<T>(run), 1.0 / total_weight_, values_of<T>(sums_, 0, bucket, run));
+  }
+}
+
+// The gradients of a run: those of the action's pushes, or their sum that norm2() has kept.
+template <typename T>
+std::span<const update::WeightedGradientOf<T>> ShardStore::gradients_of(const OwnBucket& bucket, const Run& run,
+                                                                        bool is_measured) {
+  if (!is_measured) return part_of<T>(run);
+  auto& part = std::get<std::vector<update::WeightedGradientOf<T>>>(parts_);
+  part.assign(1, {values_of<T>(sums_, 0, bucket, run), T{1}});
+  return part;
+}
+
+template <typename T>
+update::SlotSpansOf<T> ShardStore::slots_of_run(const OwnBucket& bucket, const Run& run) {
+  update::SlotSpansOf<T> slots;
+  for (std::size_t slot = 0; slot < rule_.slots(); ++slot) slots[slot] = values_of<T>(slots_, slot, bucket, run);
+  return slots;
+}
+
+// Goes through the buckets in ascending order, which is the order of each variable's elements. So the norms don't
+// depend on the layout.
+void ShardStore::prepare(const SumPlan& plan) {
+  std::fill(norms_.begin(), norms_.end(), update::LayerNorms());
+  for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
+    OwnBucket& bucket = buckets_[id];
+    if (bucket.words == 0) continue;
+    if (bucket.is_owed) copy_owed(bucket);
+    weigh(plan, BucketId(id));
+    with_type(bucket.dtype, [&]<typename T>(T) { prepare_runs<T>(bucket, plan); });
+  }
+}
+
+template <typename T>
+void ShardStore::prepare_runs(const OwnBucket& bucket, const SumPlan& plan) {
+  for (const Run& run : bucket.runs) {
+    if (run.kind == VariableKind::kState) continue;
+    const update::UpdateStep step{plan.at.learning_rate, plan.at.count, plan.scale / total_weight_, run.is_decayed};
+    rule_.prepare_sum<T>(step, values_of<T>(parameters_, 0, bucket, run),
+                         gradients_of<T>(bucket, run, plan.is_measured), slots_of_run<T>(bucket, run),
+                         norms_[run.variable]);
+  }
 }
 
 void ShardStore::update(BucketId id, const UpdateAt& at, double scale, bool is_measured) {
   OwnBucket& bucket = buckets_[id.value];
   if (bucket.is_owed) copy_owed(bucket);
+  with_type(bucket.dtype, [&]<typename T>(T) { update_runs<T>(bucket, at, scale, is_measured); });
+}
+
+template <typename T>
+void ShardStore::update_runs(const OwnBucket& bucket, const UpdateAt& at, double scale, bool is_measured) {
   for (const Run& run : bucket.runs) {
-    const std::uint64_t begin = bucket.begin + run.begin;
-    const auto values = parameters_.floats().subspan(begin, run.elements);
-    if (run.kind == VariableKind::kState) {
-      mix_state(part_of(run), static_cast<float>(at.state_weight), values);
-      continue;
-    }
-    update::SlotSpans slots;
-    for (std::size_t slot = 0; slot < rule_.slots(); ++slot)
-      slots[slot] = slots_.floats().subspan(slot * elements_ + begin, run.elements);
-    const update::UpdateStep step{at.learning_rate, at.count, scale / total_weight_};
-    if (is_measured)
-      rule_.apply(step, values, sums_.floats().subspan(begin, run.elements), slots);
+    const update::UpdateStep step{at.learning_rate, at.count, scale / total_weight_, run.is_decayed};
+    const std::span<T> values = values_of<T>(parameters_, 0, bucket, run);
+    if (run.kind == VariableKind::kState)
+      mix_state<T>(part_of<T>(run), static_cast<T>(at.state_weight * (DISTTRAIN_MUTANT(kStateScaled) ? scale : 1.0)),
+                   values);
+    else if (rule_.is_by_variable())
+      rule_.finish<T>(step, norms_[run.variable].trust(), values, slots_of_run<T>(bucket, run));
     else
-      rule_.apply_sum(step, values, part_of(run), slots);
+      rule_.apply_sum<T>(step, values, gradients_of<T>(bucket, run, is_measured), slots_of_run<T>(bucket, run));
+    follow<T>(bucket, run);
   }
 }
 
-// Workers push state (batch-norm statistics) as values, not as gradients: values += weight * (mean - values). With
-// weight 1 the result is exactly the mean.
-void ShardStore::mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values) {
-  const auto total = static_cast<float>(total_weight_);
+// Lets the averages follow the parameters of a run, after their update.
+template <typename T>
+void ShardStore::follow(const OwnBucket& bucket, const Run& run) {
+  if (!has_average()) return;
+  const std::span<T> average = values_of<T>(slots_, rule_.slots(), bucket, run);
+  const std::span<const T> values = values_of<T>(parameters_, 0, bucket, run);
+  if (run.kind == VariableKind::kState)
+    std::ranges::copy(values, average.begin());
+  else
+    update::move_average<T>(average, values, average_);
+}
+
+// Workers push state (batch norm's statistics) as values, not as gradients: values += weight * (mean - values). The
+// mean is over `pushed`; with train.state = "lowest_rank" it is the first of them, because they are in the order of the
+// ranks. With weight 1 the result is exactly the mean.
+template <typename T>
+void ShardStore::mix_state(std::span<const update::WeightedGradientOf<T>> pushed, T weight, std::span<T> values) {
+  if (weight == T{0}) return;
+  if (state_rule_ == StateRule::kLowestRank && !DISTTRAIN_MUTANT(kLowestRankIgnored)) pushed = pushed.first(1);
+  T total = 0;
+  for (const auto& part : pushed) total += part.weight;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    float sum = 0.0F;
-    for (const update::WeightedGradient& part : pushed) sum += part.weight * part.values[i];
-    const float mean = sum / total;
-    values[i] = weight == 1.0F ? mean : values[i] + weight * (mean - values[i]);
+    T sum = 0;
+    for (const auto& part : pushed) sum += part.weight * part.values[i];
+    const T mean = pushed.size() == 1 ? pushed[0].values[i] : sum / total;
+    values[i] = weight == T{1} ? mean : values[i] + weight * (mean - values[i]);
   }
 }
 

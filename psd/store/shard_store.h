@@ -1,6 +1,6 @@
 // The tensor bytes of one shard: parameters, slots and workers' pushes. Only the shard's thread uses the store. The
 // store carries out the core's actions and decides nothing, so the same calls give the same bits. The constructor takes
-// all memory.
+// all memory. All spans of floats count words; see common/layout.h.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "common/config/job_config.h"
@@ -24,16 +25,17 @@ struct StoreOptions {
   std::uint32_t places = 0;  // number of workers to make memory for
   bool has_copy = false;     // true: make memory for a checkpoint's copy
   bool is_empty = false;     // true: parameters begin at 0, because the caller will fill them
+  double average = 0.0;      // evaluate.average; 0: the store keeps no averages
 };
 
 // A copy of the parameters and slots at one moment. Nobody writes to it while it is lent.
 class ShardCopy {
  public:
-  ShardCopy(std::uint64_t elements, std::size_t slots)
-      : elements_(elements), block_(arena_, elements * (1 + slots) * sizeof(float), Paging::kOnDemand) {}
-  std::span<float> array(std::size_t i) { return block_.floats().subspan(i * elements_, elements_); }
-  std::span<const float> array(std::size_t i) const { return block_.floats().subspan(i * elements_, elements_); }
-  std::size_t arrays() const { return elements_ == 0 ? 0 : block_.floats().size() / elements_; }
+  ShardCopy(std::uint64_t words, std::size_t slots)
+      : words_(words), block_(arena_, words * (1 + slots) * sizeof(float), Paging::kOnDemand) {}
+  std::span<float> array(std::size_t i) { return block_.floats().subspan(i * words_, words_); }
+  std::span<const float> array(std::size_t i) const { return block_.floats().subspan(i * words_, words_); }
+  std::size_t arrays() const { return words_ == 0 ? 0 : block_.floats().size() / words_; }
   std::span<float> all() { return block_.floats(); }
 
   // Lends the copy to readers on any thread. Once is_lent() returns false again, all their reads are over.
@@ -45,7 +47,7 @@ class ShardCopy {
   bool is_lent() const { return is_lent_.load(std::memory_order_acquire); }
 
  private:
-  const std::uint64_t elements_;
+  const std::uint64_t words_;
   std::atomic<bool> is_lent_ = false;
   Arena arena_{ArenaKind::kPrivate};
   Memory block_;
@@ -66,17 +68,31 @@ class ShardStore {
   void apply(const Apply& action);
   void set(const SetParameters& action);
   void sum_and_apply(const SumAndApply& action);
+  // For update rules that need norms of whole variables: the first half of the plan's update. Changes slots but no
+  // parameters.
+  void prepare(const SumPlan& plan);
   // Returns the squared norm of the plan's mean gradient. Keeps the sums, so that a SumAndApply of the same plan
   // doesn't read the gradients again.
   double norm2(const SumPlan& plan);
 
+  // Whether the values that landing() has received for the bucket have no NaN and no infinity.
+  bool is_finite(BucketId bucket, std::span<const float> payload) const;
+
   // The bucket's current values, all of the same version.
   std::span<const float> parameters(BucketId bucket) const;
 
-  // The values that a checkpoint holds: the parameters in the order of Layout, and each slot in the same order.
+  // The bucket's moving averages; its parameters if the store keeps no averages. State variables have no average: their
+  // values are copied.
+  std::span<const float> averages(BucketId bucket) const;
+
+  // The values that a checkpoint holds: the parameters in the order of Layout, and each slot in the same order. The
+  // last slot is the average, if the store keeps one.
   std::span<float> parameters() { return parameters_.floats(); }
-  std::size_t slots() const { return rule_.slots(); }
-  std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * elements_, elements_); }
+  std::size_t slots() const { return rule_.slots() + (average_ > 0.0 ? 1 : 0); }
+  bool has_average() const { return average_ > 0.0; }
+  // Lets the averages begin as the present parameters. The constructor has done this for the initial values.
+  void begin_averages();
+  std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * stride_, words_); }
   // Begins a copy of the parameters (array 0) and slots as they are now; later updates don't change the copy. Returns
   // false if the store has no memory for a copy, or if the previous copy isn't whole yet or is still lent.
   bool begin_copy();
@@ -89,15 +105,19 @@ class ShardStore {
   std::uint64_t bytes() const;  // size of all memory blocks, touched or not
 
  private:
-  // A contiguous part of a bucket in which all variables are of the same kind.
+  // A contiguous part of a bucket in which all variables are of the same kind, and weight decay is for all of them or
+  // for none. If the update rule needs norms of whole variables, it is a part of one variable.
   struct Run {
     std::uint64_t begin = 0;  // within the bucket
-    std::uint64_t elements = 0;
+    std::uint64_t words = 0;
     VariableKind kind = VariableKind::kTrainable;
+    bool is_decayed = true;
+    std::uint32_t variable = 0;  // of its first element
   };
   struct OwnBucket {
     std::uint64_t begin = 0;  // within the shard
-    std::uint64_t elements = 0;
+    std::uint64_t words = 0;
+    DType dtype = DType::kFloat32;
     std::vector<Run> runs;
     bool is_owed = false;  // true: the copy that is being made still lacks this bucket
   };
@@ -107,28 +127,57 @@ class ShardStore {
   void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled);
   void weigh(const SumPlan& plan, BucketId bucket);
   void update(BucketId id, const UpdateAt& at, double scale, bool is_measured);
-  std::span<const update::WeightedGradient> part_of(const Run& run);
-  void mix_state(std::span<const update::WeightedGradient> pushed, float weight, std::span<float> values);
+  // T is the type of the bucket's elements, float or double.
+  template <typename T>
+  void update_runs(const OwnBucket& bucket, const UpdateAt& at, double scale, bool is_measured);
+  template <typename T>
+  void prepare_runs(const OwnBucket& bucket, const SumPlan& plan);
+  template <typename T>
+  void add_norm2(const OwnBucket& bucket, double& sum);
+  template <typename T>
+  std::span<T> values_of(Memory& memory, std::uint64_t array, const OwnBucket& bucket, const Run& run);
+  template <typename T>
+  std::span<const update::WeightedGradientOf<T>> part_of(const Run& run);
+  template <typename T>
+  std::span<const update::WeightedGradientOf<T>> gradients_of(const OwnBucket& bucket, const Run& run,
+                                                              bool is_measured);
+  template <typename T>
+  void follow(const OwnBucket& bucket, const Run& run);
+  template <typename T>
+  update::SlotSpansOf<T> slots_of_run(const OwnBucket& bucket, const Run& run);
+  template <typename T>
+  void mix_state(std::span<const update::WeightedGradientOf<T>> pushed, T weight, std::span<T> values);
 
   // Constant.
   const update::UpdateRule rule_;
+  const StateRule state_rule_;
+  const double average_;
   const std::uint32_t pushes_;      // sync: how many pushes of a worker may wait for a commit
-  std::uint64_t elements_ = 0;      // of the shard
-  std::uint64_t largest_ = 0;       // elements of the largest bucket
-  std::vector<OwnBucket> buckets_;  // by BucketId; elements 0 = another shard's
+  std::uint64_t words_ = 0;         // of the shard
+  std::uint64_t stride_ = 0;        // words_, rounded up so that each array begins at an even word
+  std::uint64_t largest_ = 0;       // words of the largest bucket, rounded up in the same way
+  std::vector<OwnBucket> buckets_;  // by BucketId; words 0 = another shard's
 
   Arena arena_{ArenaKind::kPrivate};
   Memory parameters_;
-  Memory slots_;    // one slot after the other, each laid out like the parameters
-  Memory staging_;  // sync: the staged pushes, by (place, push, element)
-  Memory sums_;     // sync with clipping by the global norm: the sums that norm2() computed, by element
+  Memory slots_;    // one slot after the other, each laid out like the parameters; the average is the last one
+  Memory staging_;  // sync: the staged pushes, by (place, push, word)
+  Memory sums_;     // sync with clipping by the global norm: the sums that norm2() computed, by word
   Memory frames_;   // one buffer per place (Landing::Kind::kFrame, or kSpare in sync)
   std::shared_ptr<ShardCopy> copy_;
   std::size_t next_to_copy_ = 0;  // all buckets before this one are copied
   bool is_copying_ = false;
-  std::vector<update::WeightedGradient> gradients_;  // the gradients of the action that is being carried out
-  std::vector<update::WeightedGradient> part_;
+  // The words of a gradient of the action that is being carried out.
+  struct PushedGradient {
+    std::span<const float> words;
+    double weight = 1.0;
+  };
+  std::vector<PushedGradient> gradients_;
+  // The parts of gradients_ that belong to one run. The one of the run's type is used.
+  std::tuple<std::vector<update::WeightedGradientOf<float>>, std::vector<update::WeightedGradientOf<double>>> parts_;
   double total_weight_ = 1.0;
+  // By variable: the norms that prepare() has computed. Empty if the update rule needs none.
+  std::vector<update::LayerNorms> norms_;
 };
 
 }  // namespace disttrain::psd

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "common/program/kept_program.h"
 #include "tests/common/checkpoint/memory_files.h"
 #include "tests/common/checkpoint/small_job.h"
 
@@ -209,6 +213,80 @@ TEST_F(FolderWorkTest, DamagedCheckpointThatCannotBeSetAsideIsSkipped) {
   ASSERT_TRUE(last) << last.error().message;
   EXPECT_FALSE(last->newest);
   EXPECT_FALSE(last->broken.empty());
+}
+
+// ---- the job's step program
+
+class ProgramInFolderTest : public FolderWorkTest {
+ protected:
+  ProgramInFolderTest() : folder_(files_, [] { return std::int64_t{0}; }) {
+    std::ifstream file(std::string(DISTTRAIN_PROGRAMS) + "/batch_norm.pt", std::ios::binary);
+    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_TRUE(checkpoint::write_text(files_, kProgram, content));
+    model_ = program::Package::open(files_, kProgram)->sidecar().model;
+  }
+
+  Result<FolderAnswer> open_with(const std::string& program) {
+    return folder_.carry_out(OpenFolder{"/c", "small", false, 7, "", program});
+  }
+  // Takes a checkpoint as the ps tasks and the chief do.
+  Result<FolderAnswer> commit(const ModelSpec& model) {
+    CommitAttempt work;
+    work.generation = Generation(1);
+    work.attempt = ++attempt_;
+    work.layout = checkpoint::layout_of(model, 1, kMaxBucketWords);
+    const auto begun = folder_.carry_out(BeginAttempt{work.generation, work.attempt});
+    if (!begun) return begun;
+    const auto held = checkpoint::held_by(work.layout, 0, 1, 0);
+    const auto file = checkpoint::write_shard(files_, begun->path, work.layout, ShardId(0), held.content(), {});
+    ShardWritten written;
+    written.file = *file;
+    written.entry.version = Step(attempt_);
+    written.entry.words = held.parameters.size();
+    written.pacer.emplace();
+    written.pacer->global_step = Step(attempt_);
+    work.shards = {written};
+    return folder_.carry_out(work);
+  }
+
+  static constexpr const char* kProgram = "/p.pt";
+  JobFolder folder_;
+  ModelSpec model_;
+  std::uint64_t attempt_ = 0;
+};
+
+TEST_F(ProgramInFolderTest, CheckpointsKeepTheProgramThatTheJobBeganWith) {
+  const auto opened = open_with(kProgram);
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(opened->program_warning, "");
+  ASSERT_TRUE(files_.remove_file(kProgram));
+  for (int i = 0; i < 2; ++i) {
+    const auto committed = commit(model_);
+    ASSERT_TRUE(committed) << committed.error().message;
+    EXPECT_EQ(committed->program_warning, "");
+    const auto kept = program::kept_program(files_, *checkpoint::open_checkpoint(files_, committed->path));
+    ASSERT_TRUE(kept.has_value()) << kept.error().message;
+    ASSERT_TRUE(*kept);
+    EXPECT_EQ((**kept).model, model_);
+  }
+}
+
+TEST_F(ProgramInFolderTest, ProgramThatTheChiefCannotReadIsAWarning) {
+  const auto opened = open_with("/gone.pt");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_NE(opened->program_warning.find("/gone.pt"), std::string::npos) << opened->program_warning;
+  const auto committed = commit(model_);
+  ASSERT_TRUE(committed) << committed.error().message;
+  EXPECT_EQ(committed->program_warning, "") << "said once";
+  EXPECT_FALSE(*program::kept_program(files_, *checkpoint::open_checkpoint(files_, committed->path)));
+}
+
+TEST_F(ProgramInFolderTest, ProgramOfOtherVariablesThanTheWorkersHaveIsNotKept) {
+  ASSERT_TRUE(open_with(kProgram));
+  const auto committed = commit(checkpoint::small_model());
+  ASSERT_TRUE(committed) << committed.error().message;
+  EXPECT_NE(committed->program_warning.find("has other variables on the chief's host"), std::string::npos);
+  EXPECT_EQ(commit(checkpoint::small_model())->program_warning, "");
 }
 
 }  // namespace

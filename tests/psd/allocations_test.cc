@@ -71,7 +71,7 @@ class ShardAllocations : public PsShell, public testing::WithParamInterface<Case
         push.visited = {Interval{begin, begin + kBatch}};
       }
       peer.push((clock - 1) * buckets.size() + i + 1, push,
-                std::vector<float>(layout_.buckets[buckets[i].value].elements, 1.0F));
+                std::vector<float>(layout_.buckets[buckets[i].value].words, 1.0F));
     }
   }
 

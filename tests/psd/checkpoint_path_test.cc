@@ -72,7 +72,7 @@ class PsCheckpoint : public PsWithFolder {
   std::vector<float> values_in(const std::string& folder, const ShardWritten& shard) {
     std::ifstream file(folder + "/" + shard.file.name, std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    std::vector<float> values(shard.entry.elements);
+    std::vector<float> values(shard.entry.words);
     EXPECT_GE(bytes.size(), shard.file.data_begin + values.size() * sizeof(float));
     std::memcpy(values.data(), bytes.data() + shard.file.data_begin, values.size() * sizeof(float));
     return values;

@@ -24,7 +24,7 @@ class CheckpointWriterTest : public testing::Test {
     auto job = std::make_shared<ShardJob>();
     job->layout = small_layout(1);
     job_ = job;
-    elements_ = shard_elements(job->layout, ShardId(0));
+    elements_ = shard_words(job->layout, ShardId(0));
   }
   ~CheckpointWriterTest() override {
     files_.let_go();

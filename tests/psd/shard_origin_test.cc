@@ -52,6 +52,45 @@ TEST_F(ShardOriginTest, ValuesAndSlotsAreThoseOfTheCheckpoint) {
   EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
 }
 
+TEST_F(ShardOriginTest, AveragesAreThoseOfTheCheckpointIfItHasThem) {
+  StoreOptions options;
+  options.train = job_.config.train;
+  options.places = 1;
+  options.is_empty = true;
+  options.average = 0.5;
+  job_.config.evaluate.average = 0.5;
+  for (const bool has_average : {false, true}) {
+    store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), options, nullptr);
+    const std::uint64_t step = has_average ? 30 : 20;
+    const auto saved = checkpoint::save(files_, kFolder, job_.layout, 1, step, has_average ? 2 : 1, step, has_average);
+    ASSERT_TRUE(saved);
+    job_.restore_path = *saved;
+    ASSERT_TRUE(restore());
+    const checkpoint::Held held = checkpoint::held_by(job_.layout, 0, static_cast<float>(step), 2);
+    EXPECT_THAT(store_->parameters(), testing::ElementsAreArray(held.parameters));
+    EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
+    EXPECT_THAT(store_->slot(1), testing::ElementsAreArray(has_average ? held.slots[1] : held.parameters));
+  }
+  // A job without averages leaves those of the checkpoint.
+  job_.config.evaluate.average = 0.0;
+  options.average = 0.0;
+  store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), options, nullptr);
+  ASSERT_TRUE(restore());
+  EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(checkpoint::held_by(job_.layout, 0, 30, 2).slots[0]));
+}
+
+TEST_F(ShardOriginTest, AveragesBeginAsTheParametersOfAWarmStart) {
+  StoreOptions options;
+  options.train = job_.config.train;
+  options.places = 1;
+  options.is_empty = true;
+  options.average = job_.config.evaluate.average = 0.5;
+  store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), options, nullptr);
+  job_.init_path = std::exchange(job_.restore_path, "");
+  ASSERT_TRUE(restore());
+  EXPECT_THAT(store_->slot(1), testing::ElementsAreArray(checkpoint::held_by(job_.layout, 0, 10, 1).parameters));
+}
+
 // An abandoned restore stops at the next piece, and doesn't count as a damaged checkpoint.
 TEST_F(ShardOriginTest, RestoreIsLeftBetweenTwoPieces) {
   for (const bool is_init : {false, true}) {

@@ -321,13 +321,13 @@ Layout big_layout() {
   Layout layout;
   VariableSpec variable;
   variable.name = "big";
-  variable.shape = {32 * kMaxBucketElements};
+  variable.shape = {32 * kMaxBucketWords};
   variable.initializer.kind = InitializerKind::kZeros;
   layout.model.variables.push_back(variable);
   layout.shards = 1;
   layout.variable_begins = {0};
   for (std::uint64_t b = 0; b < 32; ++b)
-    layout.buckets.push_back(Bucket{ShardId(0), b * kMaxBucketElements, b * kMaxBucketElements, kMaxBucketElements});
+    layout.buckets.push_back(Bucket{ShardId(0), b * kMaxBucketWords, b * kMaxBucketWords, kMaxBucketWords});
   return layout;
 }
 
@@ -345,7 +345,7 @@ TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
       Push push = last_frame(clock, b);
       push.last = b == 31;
       push.want = push.last ? Want::kAll : Want::kNothing;
-      fast->push((clock - 1) * 32 + b + 1, push, std::vector<float>(kMaxBucketElements, 1.0F));
+      fast->push((clock - 1) * 32 + b + 1, push, std::vector<float>(kMaxBucketWords, 1.0F));
       // Four credits.
       EXPECT_TRUE(until([&] { return b % 2 == 0 || !fast->heard.empty(); }));
       if (!push.last) fast->heard.clear();

@@ -52,6 +52,8 @@ const char* to_string(Happening happening) {
       "wall clock set back",
       "wall clock set forward",
       "rule with slots",
+      "state variable",
+      "moving average",
       "clipping",
       "initial parameters from a file",
       "shard asks for its first values",

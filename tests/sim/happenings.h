@@ -64,6 +64,8 @@ enum class Happening : std::uint8_t {
   kWallClockSetForward,
   // Jobs.
   kSlots,
+  kState,
+  kAverage,
   kClipping,
   kInitFrom,
   kValuesAsked,       // a shard asks a worker for its first values

@@ -37,11 +37,16 @@ Status write_init(checkpoint::MemoryFiles& files, const ModelSpec& model) {
 
 void draw_rule(Random& random, JobConfig& job) {
   OptimizerConfig& optimizer = job.train.optimizer;
-  constexpr Rule kRules[] = {Rule::kSgd,     Rule::kMomentum, Rule::kNesterov, Rule::kAdagrad,
-                             Rule::kRmsprop, Rule::kAdam,     Rule::kAdamw};
-  optimizer.rule = kRules[random.below(std::size(kRules))];
+  constexpr Rule kRules[] = {Rule::kSgd,  Rule::kMomentum, Rule::kNesterov, Rule::kAdagrad, Rule::kRmsprop,
+                             Rule::kAdam, Rule::kAdamw,    Rule::kFtrl,     Rule::kLamb};
+  const std::size_t rules = std::size(kRules) - (job.train.mode == Mode::kSync ? 0 : 1);  // lamb needs sync
+  optimizer.rule = kRules[random.below(rules)];
+  optimizer.l1 = 0.5;
+  optimizer.l2 = 0.25;
   // Floats represent these rates exactly. The rates are small, so the parameters stay small.
   optimizer.learning_rate = random.below(2) == 0 ? 0.125 : 0.0078125;
+  // With lamb a step may multiply a variable's norm by 1 + the rate. A long job has thousands of steps.
+  if (optimizer.rule == Rule::kLamb) optimizer.learning_rate = 0.0009765625;
   optimizer.weight_decay = random.below(3) == 0 ? 0.0625 : 0.0;
   optimizer.momentum = 0.5;
   const std::uint64_t clip = random.below(3);
@@ -56,6 +61,8 @@ void draw_rules(std::uint64_t seed, World& world, Jobs& jobs, Storage& disk) {
   Random random(seed, stream_of("rules"));
   const bool has_file = random.below(6) == 0;
   if (has_file && !write_init(disk.truth(), jobs.model)) return;
+  const bool has_state = jobs.model.variables.size() > 1 && random.below(2) == 0;
+  if (has_state) jobs.model.variables[random.below(jobs.model.variables.size())].kind = VariableKind::kState;
   for (auto& [name, job] : jobs.configs) {
     if (random.below(3) == 0) draw_rule(random, job);
     if (has_file && random.below(3) != 0) job.checkpoint.init_from = kInitFile;
@@ -64,6 +71,11 @@ void draw_rules(std::uint64_t seed, World& world, Jobs& jobs, Storage& disk) {
       job.train.nonfinite.limit = random.below(2) == 0 ? 0 : static_cast<std::uint32_t>(2 + random.below(5));
       if (random.below(4) == 0) job.train.nonfinite.action = NonfiniteAction::kFail;
     }
+    if (random.below(4) == 0) job.train.accumulate = static_cast<std::uint32_t>(2 + random.below(3));
+    if (random.below(6) == 0) job.evaluate.average = 0.5;
+    if (has_state && random.below(2) == 0) job.train.state = StateRule::kLowestRank;
+    if (job.evaluate.average > 0.0) world.count(Happening::kAverage);
+    if (has_state) world.count(Happening::kState);
     if (job.train.optimizer.rule != Rule::kSgd) world.count(Happening::kSlots);
     if (job.train.clip.kind != ClipKind::kNone) world.count(Happening::kClipping);
     if (!job.checkpoint.init_from.empty()) world.count(Happening::kInitFrom);

@@ -61,9 +61,9 @@ inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
   Layout small = layout;
   small.buckets.clear();
   for (const Bucket& bucket : layout.buckets)
-    for (std::uint64_t at = 0; at < bucket.elements; at += elements)
-      small.buckets.push_back(Bucket{bucket.shard, bucket.flat_begin + at, bucket.shard_begin + at,
-                                     std::min(elements, bucket.elements - at)});
+    for (std::uint64_t at = 0; at < bucket.words; at += elements)
+      small.buckets.push_back(
+          Bucket{bucket.shard, bucket.flat_begin + at, bucket.shard_begin + at, std::min(elements, bucket.words - at)});
   return small;
 }
 

@@ -16,7 +16,7 @@ template <typename Take>
 void each(const Layout& in, const Take& take) {
   for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
     for (const Slice& slice : slices_of(in, BucketId(id)))
-      for (std::uint64_t e = 0; e < slice.elements; ++e)
+      for (std::uint64_t e = 0; e < slice.words; ++e)
         take(in.buckets[id], slice.variable, slice.variable_begin + e,
              in.buckets[id].shard_begin + slice.bucket_begin + e);
 }
@@ -51,7 +51,7 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
   if (manifest.step != cuts.at(ShardId(0)).version)
     return violated("I13: " + path + " names another step than the pacer's cut");
   for (const auto& [shard, cut] : cuts) {
-    std::vector<float> values(shard_elements(commit.layout, shard));
+    std::vector<float> values(shard_words(commit.layout, shard));
     std::vector<std::vector<float>> slots(manifest.slots, values);
     const std::vector<std::span<float>> into(slots.begin(), slots.end());
     if (Status read = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, shard, values, into);
@@ -87,7 +87,7 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
   std::map<ShardId, std::vector<std::vector<float>>> read;  // parameters, then slots
   for (std::uint32_t s = 0; s < shards; ++s) {
     std::vector<std::vector<float>>& into = read[ShardId(s)];
-    into.assign(1 + manifest.slots, std::vector<float>(shard_elements(*other, ShardId(s))));
+    into.assign(1 + manifest.slots, std::vector<float>(shard_words(*other, ShardId(s))));
     const std::vector<std::span<float>> slots(into.begin() + 1, into.end());
     if (Status ok = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, *other, ShardId(s), into[0], slots);
         !ok)
@@ -197,6 +197,7 @@ void Laws::begins_with(const RunId& run, const JobConfig& job, const Layout& lay
     // Values that workers bring come later.
     if (!jobs_.model.brings_values || !job.checkpoint.init_from.empty())
       expected[0] = first_value(job, jobs_.model, variable, element);
+    if (job.evaluate.average > 0.0) expected.back() = expected[0];
     if (saved != values_of_.end()) expected = saved->second.at({variable, element});
     if (here != expected)
       violated("I18: shard " + std::to_string(shard.value) + " of generation " + std::to_string(run.second.value) +

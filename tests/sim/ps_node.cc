@@ -133,6 +133,7 @@ void PsNode::make_shards() {
     memory.train = options.train;
     memory.places = std::max<std::uint32_t>(order.places, static_cast<std::uint32_t>(order.roster.members.size()));
     memory.has_copy = !order.checkpoint_folder.empty();
+    memory.average = order.config->evaluate.average;
     memory.is_empty = options.awaits_values;
     auto shard = std::make_unique<ShardHere>();
     shard->ps = this;
@@ -468,7 +469,7 @@ void PsNode::carry_out(ShardHere& shard, const psd::Refuse& action) {
 void PsNode::carry_out(ShardHere& shard, const psd::Reply& action) {
   const auto channel = shard.channels.find(action.channel);
   if (channel == shard.channels.end()) return;
-  const auto values = shard.shard->parameters(action.message.bucket);
+  const auto values = shard.shard->values(action.message);
   send(channel->second, ParametersFrame{action.message, std::vector<float>(values.begin(), values.end())});
 }
 

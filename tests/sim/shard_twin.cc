@@ -24,7 +24,7 @@ ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, Sh
   for (const EpochLedger& epoch : restored.ledger) visited_[epoch.epoch] = IntervalSet(epoch.visited);
   expected_ = values();
   if (awaits_values) lacking_.insert(buckets_.begin(), buckets_.end());
-  for (std::size_t i = 0; i < rule_.slots(); ++i) {
+  for (std::size_t i = 0; i < shard_.store().slots(); ++i) {
     const auto slot = shard_.store().slot(i);
     expected_slots_.emplace_back(slot.begin(), slot.end());
   }
@@ -57,8 +57,7 @@ bool ShardTwin::has_slots_expected() const {
 
 update::SlotSpans ShardTwin::slots_at(std::size_t at, std::size_t elements) {
   update::SlotSpans slots;
-  for (std::size_t i = 0; i < expected_slots_.size(); ++i)
-    slots[i] = std::span(expected_slots_[i]).subspan(at, elements);
+  for (std::size_t i = 0; i < rule_.slots(); ++i) slots[i] = std::span(expected_slots_[i]).subspan(at, elements);
   return slots;
 }
 
@@ -128,7 +127,7 @@ void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float
     worker.last = event.sequence;
     return take_values(channel->second, event.push, payload);
   }
-  take(worker, event, payload, records);
+  take(channel->second, worker, event, payload, records);
 }
 
 void ShardTwin::after(bool is_open) {
@@ -175,7 +174,8 @@ void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, do
   }
 }
 
-void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<const float> payload, double records) {
+void ShardTwin::take(const Member& from, Worker& worker, const psd::PushArrived& event, std::span<const float> payload,
+                     double records) {
   const Push& push = event.push;
   worker.last = event.sequence;
   is_gradient(push, payload, records);
@@ -194,7 +194,7 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
     taken.sums[bucket] += records;
     taken.newest[bucket] += records;
   }
-  if (!push.skipped && !payload.empty() && update::all_finite(payload)) apply(push.bucket, payload);
+  if (!push.skipped && !payload.empty() && update::all_finite(payload)) apply(from, push.bucket, payload);
   if (!push.last) return;
   worker.clock = push.clock;
   if (push.final) worker.is_at_work = false;
@@ -209,30 +209,21 @@ void ShardTwin::take(Worker& worker, const psd::PushArrived& event, std::span<co
 // The shard takes the first values of the worker that it has asked, until it has all of them.
 void ShardTwin::take_values(const Member& from, const Push& push, std::span<const float> payload) {
   if (lacking_.empty() || from != giver_) return;
-  std::ranges::copy(payload, expected_of(push.bucket).begin());
+  const std::span<float> values = expected_of(push.bucket);
+  std::ranges::copy(payload, values.begin());
+  if (job_.config.evaluate.average > 0.0)
+    std::ranges::copy(payload, expected_slots_.back().begin() + (values.data() - expected_.data()));
   lacking_.erase(push.bucket);
 }
 
 std::span<float> ShardTwin::expected_of(BucketId bucket) {
   std::size_t at = 0;
   for (const BucketId own : buckets_) {
-    const std::size_t elements = job_.layout.buckets[own.value].elements;
+    const std::size_t elements = job_.layout.buckets[own.value].words;
     if (own == bucket) return std::span(expected_).subspan(at, elements);
     at += elements;
   }
   return {};
-}
-
-void ShardTwin::apply(BucketId bucket, std::span<const float> payload) {
-  const double rate = update::learning_rate(job_.config.train, version_.value, roster_.members.size());
-  std::size_t at = 0;
-  for (const BucketId own : buckets_) {
-    const std::size_t elements = job_.layout.buckets[own.value].elements;
-    if (own == bucket)
-      rule_.apply({rate, version_.value, 1.0}, std::span(expected_).subspan(at, elements), payload,
-                  slots_at(at, elements));
-    at += elements;
-  }
 }
 
 // ---- sync
@@ -269,8 +260,15 @@ double ShardTwin::norm2_of(const std::vector<const Staged*>& parts) const {
   for (const BucketId bucket : buckets_) {
     std::vector<update::WeightedGradient> gradients;
     const double total = weigh(parts, bucket, gradients);
-    std::vector<float> sums(job_.layout.buckets[bucket.value].elements);
-    if (!gradients.empty()) norm2 += update::squared_norm_of_sum(gradients, 1.0 / total, sums);
+    if (gradients.empty()) continue;
+    for (const Part& part : kinds_in(bucket)) {
+      if (part.is_state) continue;
+      std::vector<update::WeightedGradient> pushed;
+      for (const update::WeightedGradient& all : gradients)
+        pushed.push_back({all.values.subspan(part.begin, part.elements), all.weight});
+      std::vector<float> sums(part.elements);
+      norm2 += update::squared_norm_of_sum(pushed, 1.0 / total, sums);
+    }
   }
   return norm2;
 }
@@ -351,14 +349,14 @@ void ShardTwin::add_step(Step step, const Decision& decision) {
   const double rate = update::learning_rate(job_.config.train, step.value - 1, roster_.members.size());
   std::size_t at = 0;
   for (const BucketId bucket : buckets_) {
-    const std::size_t elements = job_.layout.buckets[bucket.value].elements;
+    const std::size_t elements = job_.layout.buckets[bucket.value].words;
     std::vector<update::WeightedGradient> gradients;
     const double total = decision.skip ? 0.0 : weigh(parts, bucket, gradients);
     if (!gradients.empty() && total > 0.0)
-      rule_.apply_sum({rate, step.value - 1, decision.scale / total}, std::span(expected_).subspan(at, elements),
-                      gradients, slots_at(at, elements));
+      update(bucket, at, {rate, step.value - 1, decision.scale / total}, gradients, 1.0F);
     at += elements;
   }
+  if (rule_.is_by_variable() && !decision.skip) update_variables({rate, step.value - 1, decision.scale}, parts);
   for (auto& [member, worker] : workers_)
     std::erase_if(worker.staged, [step](const auto& staged) { return staged.first < step; });
 }

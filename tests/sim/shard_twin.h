@@ -76,10 +76,23 @@ class ShardTwin {
   std::string name() const;
   void take_roster(const Roster& roster);
   bool is_active(const Member& worker) const;
-  void take(Worker& worker, const psd::PushArrived& event, std::span<const float> payload, double records);
+  void take(const Member& from, Worker& worker, const psd::PushArrived& event, std::span<const float> payload,
+            double records);
+  // The contiguous parts of a bucket in which all variables are of the same kind, as in ShardStore::Run.
+  struct Part {
+    std::size_t begin = 0;  // within the bucket
+    std::size_t elements = 0;
+    bool is_state = false;
+  };
+  std::vector<Part> kinds_in(BucketId bucket) const;
+  void apply(const Member& from, BucketId bucket, std::span<const float> payload);
+  void update(BucketId bucket, std::size_t at, const update::UpdateStep& step,
+              const std::vector<update::WeightedGradient>& gradients, float state_weight);
+  void update_variables(const update::UpdateStep& step, const std::vector<const Staged*>& parts);
+  // Lets the averages of expected_ [at, at + elements) follow the parameters, if the job has averages.
+  void average(std::size_t at, std::size_t elements, bool is_state);
   void take_values(const Member& from, const Push& push, std::span<const float> payload);
   std::span<float> expected_of(BucketId bucket);
-  void apply(BucketId bucket, std::span<const float> payload);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
   // Of the workers that are at work, the clock of the slowest one. If none is at work, the highest clock so far.

@@ -279,7 +279,7 @@ class Simulation {
     world_.tell("job " + job.job.name + ": " +
                 std::vector{"async", "sync", "ssp"}[static_cast<std::size_t>(train.mode)] + ", " +
                 std::to_string(job.job.shards) + " shards, " + std::to_string(jobs_.records) + " records in " +
-                std::to_string(train.epochs) + " epochs by " + std::to_string(train.batch_size) + ", steps " +
+                std::to_string(train.epochs) + " epochs by " + std::to_string(train.step_records()) + ", steps " +
                 std::to_string(train.steps) + ", pipeline " + std::to_string(train.pipeline) + ", aggregate " +
                 std::to_string(train.aggregate) + ", staleness " + std::to_string(train.staleness) +
                 (job.data.sharding == Sharding::kLease ? ", leases" : ", each worker visits the whole set") +

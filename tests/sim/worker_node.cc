@@ -1,26 +1,14 @@
 #include "tests/sim/worker_node.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "workerd/clip.h"
 
 namespace disttrain::sim {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-
-namespace {
-
-// Clips as workerd/job_runner.cc does.
-void clip(std::vector<float>& gradient, double limit) {
-  double sum = 0.0;
-  for (const float g : gradient) sum += static_cast<double>(g) * static_cast<double>(g);
-  const double norm = std::sqrt(sum);
-  if (!(norm > limit)) return;
-  for (float& g : gradient) g *= static_cast<float>(limit / norm);
-}
-
-}  // namespace
 
 Hello WorkerNode::make_hello() {
   TaskHello task = task_hello();
@@ -295,7 +283,7 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     in_turn([this, shard, connection, frame = *frame] {
       if (!core_ || shards_.count(connection) == 0) return;
       const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
-      if (computing_ && computing_->parameters == core_->landing() && bucket.flat_begin + bucket.elements > final_)
+      if (computing_ && computing_->parameters == core_->landing() && bucket.flat_begin + bucket.words > final_)
         laws_.violated("I10: " + to_string(self().task) + " computes from parameters that change meanwhile");
       std::copy(frame.payload.begin(), frame.payload.end(),
                 parameters_[core_->landing()].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
@@ -347,7 +335,7 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
   if (action.payload) {
     const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
     const auto begin = gradients_[action.gradients].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin);
-    frame.payload.assign(begin, begin + static_cast<std::ptrdiff_t>(bucket.elements));
+    frame.payload.assign(begin, begin + static_cast<std::ptrdiff_t>(bucket.words));
   }
   send(link.connection, std::move(frame));
 }
@@ -395,7 +383,7 @@ float WorkerNode::compute_gradients(const workerd::Compute& action) {
   std::vector<float>& gradient = gradients_[action.gradients];
   for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = coefficient(e) * sum;
   records_[action.gradients] = static_cast<double>(sum);
-  if (action.clip_norm > 0.0) clip(gradient, action.clip_norm);
+  if (action.clip_norm > 0.0) workerd::clip_to_norm(order_.layout, gradient, action.clip_norm);
   return spoil(gradient) ? std::numeric_limits<float>::quiet_NaN() : sum;
 }
 

@@ -36,8 +36,15 @@ class BadInputTest(SystemTest):
 
     def test_key_of_a_later_version_is_refused(self):
         job = self.job()
-        job.write_text(job.read_text().replace("[train]", "[train]\noptimizer.rule = \"lamb\""))
-        self.assert_refused(self.up(job), 78, "optimizer", "not in this version")
+        job.write_text(job.read_text().replace("[job]", "[job]\nexchange = \"allreduce\""))
+        self.assert_refused(self.up(job), 78, "exchange", "not in this version")
+
+    def test_check_applies_what_the_command_line_sets(self):
+        job = self.job()
+        self.assertEqual(self.run_program("disttrain", "check", job, "--set", "train.epochs=3").code, 0)
+        self.assert_refused(self.run_program("disttrain", "check", job, "--set", "train.epochs=-3"), 78, "epochs", "--set")
+        self.assert_refused(self.run_program("disttrain", "check", self.cluster(), "--set", "train.epochs=3"), 64,
+                            "--set train.epochs=3: it changes job files, but none is given")
 
     def test_missing_job_file(self):
         self.assert_refused(self.up(self.folder / "absent.toml"), 66, "absent.toml")
@@ -101,6 +108,11 @@ class BadInputTest(SystemTest):
         self.assert_refused(self.run_program("disttrain", "checkpoint"), 64,
                             "disttrain checkpoint: there is no verb; expected one of save, list")
         self.assert_refused(self.run_program("disttrain", "submit"), 64, "disttrain submit: JOB is required")
+        self.assert_refused(self.run_program("disttrain", "up"), 64, "disttrain up: --job is required: name the job file")
+        job = self.job()
+        self.assert_refused(self.run_program("disttrain", "up", job), 64,
+                            f"disttrain up: {job} is a job file; write: disttrain up --job {job}")
+        self.assert_refused(self.run_program("disttrain", "up", self.cluster()), 64, "--job is required")
         self.assert_refused(self.run_program("psd", "0"), 64, "psd: unexpected argument '0'")
 
     def test_number_that_is_none(self):

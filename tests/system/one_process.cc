@@ -55,7 +55,7 @@ class OneProcess {
 
   void train() {
     for (std::uint32_t epoch = 0; epoch < job_.train.epochs; ++epoch)
-      for (std::uint64_t begin = 0; begin < dataset_->records(); begin += workers_ * job_.train.batch_size)
+      for (std::uint64_t begin = 0; begin < dataset_->records(); begin += workers_ * job_.train.step_records())
         step(epoch, begin);
   }
 
@@ -63,20 +63,17 @@ class OneProcess {
 
  private:
   // One synchronous step of the workers. `begin` is the first position of the step in the epoch. The worker of rank r
-  // trains on batch_size positions, beginning with begin + r * batch_size. At the end of the epoch, fewer positions or
+  // trains on N = step_records() positions, beginning with begin + r * N. At the end of the epoch, fewer positions or
   // none are left for it.
   void step(std::uint32_t epoch, std::uint64_t begin) {
     std::vector<update::WeightedGradient> gradients;
     for (std::uint32_t rank = 0; rank < workers_; ++rank) {
-      const std::uint64_t first = begin + rank * job_.train.batch_size;
+      const std::uint64_t first = begin + rank * job_.train.step_records();
       std::vector<std::uint64_t> records;
-      for (std::uint64_t at = first; at < first + job_.train.batch_size && at < dataset_->records(); ++at)
+      for (std::uint64_t at = first; at < first + job_.train.step_records() && at < dataset_->records(); ++at)
         records.push_back(order_.record_at(epoch, at));
       if (records.empty()) continue;
-      batch_.fill(*dataset_, records);
-      const auto result = model_->step(batch_.batch(), {job_.job.seed, updates_ + 1, rank}, {});
-      if (!result) std::exit(70);
-      staged_[rank].assign(gradients_.floats().begin(), gradients_.floats().end());
+      compute(records, rank);
       gradients.push_back({staged_[rank], static_cast<float>(records.size())});
     }
     // The mean over the examples. If all gradients have equally many examples, this is the plain mean of the gradients.
@@ -86,13 +83,37 @@ class OneProcess {
       if (equal) gradient.weight = 1.0F;
       total += static_cast<double>(gradient.weight);
     }
-    update::SlotSpans slots;
-    for (std::size_t s = 0; s < slots_.size(); ++s) slots[s] = slots_[s];
-    rule_.apply_sum({.learning_rate = update::learning_rate(job_.train, updates_, workers_),
-                     .t = updates_,
-                     .gradient_scale = 1.0 / total},
-                    parameters_.floats(), gradients, slots);
+    // Each variable is updated by itself, because lamb needs the norm of each.
+    for (std::size_t v = 0; v < layout_.model.variables.size(); ++v) {
+      const std::uint64_t from = layout_.variable_begins[v];
+      const std::uint64_t size = element_count(layout_.model.variables[v]);
+      update::SlotSpans slots;
+      for (std::size_t s = 0; s < slots_.size(); ++s) slots[s] = std::span(slots_[s]).subspan(from, size);
+      std::vector<update::WeightedGradient> parts = gradients;
+      for (update::WeightedGradient& part : parts) part.values = part.values.subspan(from, size);
+      rule_.apply_sum({.learning_rate = update::learning_rate(job_.train, updates_, workers_),
+                       .t = updates_,
+                       .gradient_scale = 1.0 / total},
+                      parameters_.floats().subspan(from, size), parts, slots);
+    }
     ++updates_;
+  }
+
+  // Computes the gradient of one worker's records, batch_size of them at a time, and writes it to staged_.
+  void compute(const std::vector<std::uint64_t>& records, std::uint32_t rank) {
+    std::vector<float>& sum = staged_[rank];
+    const std::uint64_t size = job_.train.batch_size;
+    for (std::uint64_t part = 0; part * size < records.size(); ++part) {
+      const auto some = std::span(records).subspan(part * size, std::min(size, records.size() - part * size));
+      batch_.fill(*dataset_, some);
+      const std::uint64_t number = (updates_ + 1) * job_.train.accumulate + part;
+      if (!model_->step(batch_.batch(), {job_.job.seed, number, rank}, {})) std::exit(70);
+      const auto weight = static_cast<float>(static_cast<double>(some.size()) / static_cast<double>(records.size()));
+      for (std::uint64_t i = 0; i < elements_; ++i) {
+        const float g = weight * gradients_.floats()[i];
+        sum[i] = part == 0 ? g : sum[i] + g;
+      }
+    }
   }
 
   const JobConfig& job_;

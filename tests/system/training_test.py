@@ -41,6 +41,24 @@ class TrainingTest(SystemTest):
                     alone = self.run_program("one_process", job, workers)
                     self.assertEqual(result["evaluation"]["parameters_hash"], alone.out.strip(), str(alone))
 
+    def test_lamb_with_accumulated_gradients_is_that_of_one_process_bit_for_bit(self):
+        # 6,000 records in batches of 70: three batches make a step of a worker, and the last step of an epoch is smaller.
+        train = ('mode = "sync"\nepochs = 2\naccumulate = 3\n'
+                 'optimizer = { rule = "lamb", learning_rate = 0.01, weight_decay = 0.01 }')
+        for workers, ps, shards in [(1, 1, 1), (2, 2, 3)]:
+            with self.subTest(workers=workers, ps=ps, shards=shards):
+                job = self.job(job=f"shards = {shards}", train=train)
+                job.write_text(job.read_text().replace("batch_size = 50", "batch_size = 70"))
+                result = self.assert_finished(self.up(job, ps=ps, workers=workers))
+                alone = self.run_program("one_process", job, workers)
+                self.assertEqual(result["evaluation"]["parameters_hash"], alone.out.strip(), str(alone))
+
+    def test_evaluation_uses_the_averages(self):
+        job = self.job(train='mode = "sync"\nepochs = 1', evaluate="average = 0.9")
+        result = self.assert_finished(self.up(job))
+        other = self.assert_finished(self.up(self.job(train='mode = "sync"\nepochs = 1')))
+        self.assertNotEqual(result["evaluation"]["parameters_hash"], other["evaluation"]["parameters_hash"])
+
     def test_backup_worker_makes_steps_without_the_slowest(self):
         result = self.assert_finished(self.up(self.job(train='mode = "sync"\naggregate = 2\nepochs = 2'), workers=3))
         self.assertEqual(result["evaluation"]["examples"], 1000)

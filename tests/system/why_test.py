@@ -76,9 +76,14 @@ class WhyTest(SystemTest):
         self.worker.kill()
         self.finish(self.worker)
         self.run_program("disttrain", "submit", "--detach", self.job(), "--cluster", self.cluster)
-        answer = self.why("--json").json
+        # The chief names the ps first for as long as psd hasn't joined.
+        answer = self.until("the ps to join", lambda: self.without_ps(self.why("--json").json))
         self.assertEqual((answer["state"], answer["task"]), ("starting", "worker/0"), answer)
         self.assertIn("worker/0 isn't there: start workerd (127.0.0.1:", answer["sentence"])
+
+    def without_ps(self, answer):
+        """Returns the answer, or None while the sentence names the ps."""
+        return None if "ps/0" in answer["sentence"] else answer
 
 
 if __name__ == "__main__":

@@ -65,13 +65,15 @@ def newest(*paths):
 def make_packages():
     # Builds the packages as tools/package does, if a file that goes into them is newer: a manual page, a script or an
     # override.
-    command("cmake", "--build", BUILD, "--target", *DAEMONS, "disttrain", "manual", "package_changelog", timeout=3600)
+    command("cmake", "--build", BUILD, "--target", *DAEMONS, "disttrain", "manual", "package_changelog", "wheel",
+            timeout=3600)
     made = {package.name.split("_")[0]: package for package in packages()}
     rules = newest(SOURCE / "packaging", SOURCE / "tools/cmake", BUILD / "CPackConfig.cmake")
-    changed = max(rules, newest(*(SOURCE / room for room in ("systemd", "etc", "completion", "man", "monitoring")),
+    rooms = ("systemd", "etc", "completion", "man", "monitoring", "python")
+    changed = max(rules, newest(*(SOURCE / room for room in rooms),
                                 *(BUILD / room for room in ("systemd", "man", "packaging")),
                                 *(BUILD / "bin" / program for program in (*DAEMONS, "disttrain"))))
-    since = dict.fromkeys(("disttrain-common", *DAEMONS, "disttrain"), changed)
+    since = dict.fromkeys(("disttrain-common", *DAEMONS, "disttrain", "python3-disttrain"), changed)
     since["disttrain-libtorch"] = rules  # this package holds only libtorch, so nothing that is built here makes it old
     old = [name for name, time_of in since.items() if name not in made or made[name].stat().st_mtime < time_of]
     if old:
@@ -188,6 +190,10 @@ class InstalledTest(unittest.TestCase):
         for path in ("man/man1/disttrain-submit.1.gz", "man/man5/disttrain-cluster.toml.5.gz", "man/man8/psd.8.gz",
                      "bash-completion/completions/disttrain", "bash-completion/completions/workerd"):
             self.assertEqual(self.host.run("test", "-s", f"/usr/share/{path}", check=False).returncode, 0, path)
+
+    def test_python_package_is_imported_by_debians_python(self):
+        said = self.host.run("python3", "-c", "import disttrain; print(disttrain.__file__)").stdout
+        self.assertEqual(said.strip(), "/usr/lib/python3/dist-packages/disttrain/__init__.py")
 
     def test_rules_and_dashboards_are_installed(self):
         share = "/usr/share/disttrain/monitoring"

@@ -38,6 +38,7 @@ FakeModel fake_model() {
 class UncountedEngine final : public Engine {
  public:
   const ModelSpec& describe() const override { return engine_->describe(); }
+  Status takes(Program program, std::uint64_t examples) const override { return engine_->takes(program, examples); }
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     return engine_->open(layout, parameters, gradients);
   }

@@ -34,6 +34,7 @@ class GatedEngine final : public Engine {
   explicit GatedEngine(Gate& gate) : gate_(gate), engine_(make_fake_engine(fake_model())) {}
 
   const ModelSpec& describe() const override { return engine_->describe(); }
+  Status takes(Program program, std::uint64_t examples) const override { return engine_->takes(program, examples); }
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     return engine_->open(layout, parameters, gradients);
   }

@@ -105,6 +105,17 @@ disttrain_package(disttrain-libtorch
 This package has the libraries of PyTorch that the worker's engine needs, in a
 folder that only the worker uses."
   COPYRIGHT copyright.libtorch)
+if(TARGET wheel)
+  list(APPEND CPACK_COMPONENTS_ALL python3-disttrain)
+  disttrain_package(python3-disttrain
+    SUMMARY "distributed training: Python package"
+    TEXT "${about}
+This package has the Python package disttrain, with which a training loop of
+PyTorch, JAX or NumPy runs on the workers."
+    DEPENDS "python3 (>= 3.10)" python3-numpy)
+  set(CPACK_DEBIAN_PYTHON3-DISTTRAIN_PACKAGE_ARCHITECTURE all)
+  set(CPACK_DEBIAN_PYTHON3-DISTTRAIN_PACKAGE_SECTION python)
+endif()
 # dpkg-shlibdeps finds no package with libtorch, so it must read the libraries that were linked.
 foreach(library IN LISTS Torch_RUNTIME_LIBRARIES)
   cmake_path(GET library PARENT_PATH folder)

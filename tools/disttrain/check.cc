@@ -1,4 +1,4 @@
-// disttrain check FILE...: reads each file as a daemon would, and prints all errors. It starts nothing.
+// disttrain check FILE... [--set ...]: reads each file as a daemon would, and prints all errors. It starts nothing.
 #include <iostream>
 
 #include "common/config/reader/reader.h"
@@ -13,7 +13,8 @@ std::string count(std::size_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 || what == "ps" ? "" : "s");
 }
 
-Result<std::string> check_file(const std::string& path) {
+// Sets `has_job` if the file is a job file.
+Result<std::string> check_file(const std::string& path, const std::vector<std::string>& sets, bool& has_job) {
   const auto kind = config::kind_of_file(path);
   if (!kind) return tl::unexpected<Error>(kind.error());
   if (*kind == config::FileKind::kCluster) {
@@ -22,7 +23,8 @@ Result<std::string> check_file(const std::string& path) {
     return "cluster " + cluster->name + " with 1 chief, " + count(cluster->ps.size(), "ps") + " and " +
            count(cluster->workers.size(), "worker");
   }
-  const auto job = config::read_job_file(path, {});
+  has_job = true;
+  const auto job = config::read_job_file(path, sets);
   if (!job) return tl::unexpected<Error>(job.error());
   return "job " + job->config.job.name;
 }
@@ -31,13 +33,17 @@ Result<std::string> check_file(const std::string& path) {
 
 int check(const CheckOptions& options) {
   int exit_code = 0;
+  bool has_job = false;
   for (const std::string& path : options.files) {
-    const auto found = check_file(path);
+    const auto found = check_file(path, options.sets, has_job);
     if (found)
       std::cout << path << " is valid: " << *found << '\n';
     else
       exit_code = daemon::report("disttrain check", found.error());
   }
+  if (exit_code == 0 && !has_job && !options.sets.empty())
+    return daemon::report("disttrain check", Error{ErrorCode::kUsage, "--set " + options.sets.front() +
+                                                                          ": it changes job files, but none is given"});
   return exit_code;
 }
 

@@ -18,6 +18,7 @@ namespace {
 constexpr char kClusterHelp[] =
     "cluster file; default: $DISTTRAIN_CLUSTER, else the cluster of a running `up`, else /etc/disttrain/cluster.toml";
 constexpr char kJobHelp[] = "number or name of a job; default: the job that runs, else the one that ran last";
+constexpr char kRunningJobHelp[] = "number or name of a job; default: the job that runs";
 constexpr char kChiefHelp[] = "address of the chief, HOST:PORT; used instead of the cluster file";
 constexpr char kNoRestartHelp[] = "don't restart a daemon that ends; if the job needs that daemon, end with an error";
 constexpr char kSetHelp[] = "override a key of the job file, such as train.batch_size=100; may be repeated";
@@ -65,6 +66,7 @@ void add_sets(CLI::App* verb, std::vector<std::string>& sets) {
 void add_check(CLI::App& app, CheckOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("check", "report every error in cluster and job files");
   verb->add_option("FILE", options.files, "cluster or job files")->type_name(kTomlFile)->required();
+  add_sets(verb, options.sets);
   verb->callback([&] { run = [&] { return check(options); }; });
 }
 
@@ -84,7 +86,7 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("CLUSTER,--cluster", options.cluster,
                    "cluster file; `up` starts the daemons whose addresses are on this host")
       ->type_name(kTomlFile);
-  verb->add_option("--job", options.job, "job file")->type_name(kTomlFile)->required();
+  verb->add_option("--job", options.job, "job file; required")->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
   add_sets(verb, options.sets);
@@ -183,12 +185,12 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
   kill_options.kill = true;
   const auto add = [&app, &run](const char* name, const char* help, StopOptions& options) {
     CLI::App* verb = app.add_subcommand(name, help);
-    takes_job(verb->add_option("JOB", options.job, kJobHelp));
+    takes_job(verb->add_option("JOB", options.job, kRunningJobHelp));
     verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
     verb->callback([&options, &run] { run = [&options] { return stop(options); }; });
   };
-  add("stop", "end a job cleanly: each worker finishes its current step", stop_options);
-  add("kill", "end a job at once", kill_options);
+  add("stop", "end a job cleanly: each worker finishes its step, and the job takes its last checkpoint", stop_options);
+  add("kill", "end a job at once, without its last checkpoint", kill_options);
 }
 
 constexpr char kCheckpointHelp[] = "folder of a checkpoint; the folder of a job stands for its newest checkpoint";
@@ -198,7 +200,7 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   family->require_subcommand(1);
 
   CLI::App* save = family->add_subcommand("save", "take a checkpoint of a running job now, and wait for it");
-  takes_job(save->add_option("JOB", options.save.job, kJobHelp));
+  takes_job(save->add_option("JOB", options.save.job, kRunningJobHelp));
   CLI::Option* cluster = save->add_option("--cluster", options.save.cluster, kClusterHelp)->type_name(kTomlFile);
   save->add_option("--chief", options.save.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
   save->add_flag("--json", options.save.json, "one JSON object");
@@ -240,16 +242,41 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
   exported->add_option("OUT", options.exported.out, "file NAME.safetensors, or with --max-shard-size a folder")
       ->type_name(kFile)
       ->required();
-  exported->add_option("--dtype", options.exported.dtype, "number format of the values")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-      ->capture_default_str();
+  exported
+      ->add_option("--dtype", options.exported.dtype,
+                   "format of the floating-point values; by default that of the model")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   exported
       ->add_option("--max-shard-size", options.exported.max_shard_size,
                    "write several files of at most this size, such as 5GB")
       ->transform(CLI::AsSizeValue(true))
       ->type_name(kSize);
+  exported->add_flag("--average", options.exported.average,
+                     "write the moving averages of the parameters (evaluate.average)");
   exported->add_flag("--force", options.exported.force, "replace OUT if it exists");
   exported->callback([&] { run = [&] { return checkpoint_export(options.exported); }; });
+}
+
+void add_predict(CLI::App& app, PredictOptions& options, Run& run) {
+  CLI::App* verb = app.add_subcommand("predict", "compute a checkpoint's outputs for a data set, without a cluster");
+  verb->add_option("PATH", options.checkpoint, kCheckpointHelp)->type_name(kFolder)->required();
+  verb->add_option("OUT", options.out, "file NAME.npy or NAME.csv, with one row for each record")
+      ->type_name(kFile)
+      ->required();
+  verb->add_option("--data", options.data,
+                   "folder of the data; default: the one that the job evaluates (evaluate.path)")
+      ->type_name(kFolder);
+  verb->add_option("--files", options.files, "data files in that folder; default: evaluate.files")
+      ->type_name("PATTERN");
+  verb->add_option("--labels", options.labels, "label files in that folder; default: evaluate.labels")
+      ->type_name("PATTERN");
+  verb->add_option("--device", options.device, "cpu, or pjrt:PLUGIN for a program that was exported from JAX")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  takes_count(verb->add_option("--threads", options.threads, "number of compute threads; default: one per core"), 1,
+              1024);
+  add_sets(verb, options.sets);
+  verb->callback([&] { run = [&] { return predict(options); }; });
 }
 
 void add_doctor(CLI::App& app, DoctorOptions& options, Run& run) {
@@ -279,6 +306,7 @@ CommandLine::CommandLine() {
   add_check(app, check_options, run);
   add_bench(app, bench_options, run);
   add_checkpoint(app, checkpoint_options, run);
+  add_predict(app, predict_options, run);
   add_doctor(app, doctor_options, run);
   app.add_subcommand("version", "print the versions of disttrain and of its protocol")->callback([this] {
     run = [] { return version(); };

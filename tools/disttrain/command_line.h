@@ -40,6 +40,7 @@ struct CommandLine {
   StopOptions stop_options;
   StopOptions kill_options;
   CheckpointVerbs checkpoint_options;
+  PredictOptions predict_options;
   DoctorOptions doctor_options;
 };
 

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <vector>
 
+#include "common/bounded_json.h"
 #include "common/daemon/startup.h"
 #include "tools/disttrain/events.h"
 #include "tools/disttrain/follow/follow_job.h"
@@ -35,7 +36,7 @@ std::string local_time(double unix_seconds) {
 }
 
 Result<Json> parse(const EventsAnswer& answer) {
-  Json list = Json::parse(answer.json, nullptr, false);
+  Json list = parse_bounded_json<Json>(answer.json);
   if (!list.is_array())
     return fail(ErrorCode::kSoftware, "the chief's events aren't a JSON list: " + answer.json.substr(0, 200));
   return list;

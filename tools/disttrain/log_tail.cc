@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "common/bounded_json.h"
 #include "tools/disttrain/json.h"
 
 namespace disttrain::cli {
@@ -20,7 +21,7 @@ std::string error_of(const std::string& line) {
     if (line.starts_with(program)) return line.substr(program.size());
   if (line.size() > kTimeWidth && std::string_view(line).substr(kTimeWidth).starts_with(kError))
     return line.substr(std::min(line.find(' ', kTimeWidth + kError.size()), line.size() - 1) + 1);
-  const Json json = line.starts_with("{") ? Json::parse(line, nullptr, false) : Json();
+  const Json json = line.starts_with("{") ? parse_bounded_json<Json>(line) : Json();
   return json.is_object() && text_of(json, "level") == "error" ? text_of(json, "message") : "";
 }
 

@@ -10,6 +10,7 @@ namespace disttrain::cli {
 
 struct CheckOptions {
   std::vector<std::string> files;
+  std::vector<std::string> sets;  // for the job files
 };
 
 struct PlanOptions {
@@ -94,6 +95,17 @@ struct CheckpointSaveOptions {
   bool json = false;
 };
 
+struct PredictOptions {
+  std::string checkpoint;
+  std::string out;
+  std::string data;    // "" = as in the job
+  std::string files;   // "" = as in the job
+  std::string labels;  // "" = as in the job
+  std::string device = "cpu";
+  std::optional<std::uint32_t> threads;  // none = one per core
+  std::vector<std::string> sets;
+};
+
 struct DoctorOptions {
   std::string cluster;  // "" = what find_cluster() finds, else check only the host
   std::string job;      // "" = none
@@ -116,8 +128,10 @@ struct CheckpointDiffOptions {
 struct CheckpointExportOptions {
   std::string path;
   std::string out;
-  std::string dtype = "f32";                    // f32, f16 or bf16
+  // f32, f16 or bf16, for all floating-point values; "": those of the exported model or of the variables
+  std::string dtype;
   std::optional<std::uint64_t> max_shard_size;  // in bytes; without it `out` is one file
+  bool average = false;                         // write the moving averages of the parameters
   bool force = false;
 };
 

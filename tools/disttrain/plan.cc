@@ -52,6 +52,7 @@ struct Plan {
   Layout layout;
   std::string why;  // why there are this many shards
   std::vector<ShardPlan> shards;
+  std::uint64_t parameters = 0;
   std::uint64_t parameter_bytes = 0;
   std::string init_from;           // why this host couldn't check checkpoint.init_from; "" = it could
   std::uint32_t places = 0;        // the number of workers for which the ps tasks reserve memory
@@ -174,7 +175,9 @@ Result<Plan> make_plan(const PlanOptions& options) {
   if (!file) return tl::unexpected<Error>(std::move(file.error()));
   auto tasks = find_tasks(options);
   if (!tasks) return tl::unexpected<Error>(std::move(tasks.error()));
-  Plan plan{std::move(file->config), std::move(*tasks), {}, "", {}, 0, ""};
+  Plan plan;
+  plan.job = std::move(file->config);
+  plan.tasks = std::move(*tasks);
   ClusterConfig counted;
   counted.workers.resize(plan.tasks.workers);
   if (Status fits = config::check_job_fits(plan.job, counted); !fits)
@@ -189,19 +192,20 @@ Result<Plan> make_plan(const PlanOptions& options) {
   const std::optional<ModelSpec>& model = *known;
   std::uint32_t offered = 0;
   for (const chiefd::Offer& offer : plan.tasks.offers) offered += offer.threads;
-  auto layout = chiefd::place_on(*model, plan.job.job.placement, plan.job.job.shards, offered);
+  auto layout = chiefd::place_on(*model, chiefd::placement_of(plan.job), plan.job.job.shards, offered);
   if (!layout) return tl::unexpected<Error>(std::move(layout.error()));
   plan.layout = std::move(*layout);
   if (Status fits = check_init_from(plan); !fits) return tl::unexpected<Error>(fits.error());
-  plan.parameter_bytes = element_count(*model) * sizeof(float);
+  plan.parameters = element_count(*model);
+  plan.parameter_bytes = word_count(*model) * sizeof(float);
   plan.why = why_so_many(plan.job, plan.layout, plan.parameter_bytes, offered);
-  const auto slots = static_cast<std::uint32_t>(update::UpdateRule(plan.job.train).slots());
+  const auto slots = static_cast<std::uint32_t>(update::slots_of(plan.job));
   const std::vector<TaskId> owners = chiefd::assign_owners(plan.tasks.offers, plan.layout.shards);
   count_places(plan, owners);
   for (std::uint32_t s = 0; s < plan.layout.shards; ++s) {
     const ShardId shard(s);
     plan.shards.push_back({owners[s], buckets_of(plan.layout, shard).size(),
-                           shard_elements(plan.layout, shard) * sizeof(float),
+                           shard_words(plan.layout, shard) * sizeof(float),
                            bytes_per_shard(plan.layout, shard, plan.job, slots, plan.places, plan.tasks.credits)});
   }
   return plan;
@@ -214,12 +218,15 @@ std::uint64_t ps_memory(const Plan& plan, TaskId ps) {
   return bytes;
 }
 
-// Returns how many bytes a worker needs for parameters and gradients (both twice with pipeline = 1), and for the
-// batches that it reads ahead. The worker needs more memory for its engine and the data set.
+// Returns how many bytes a worker needs for parameters and gradients (both twice with pipeline = 1), for the sum of the
+// gradients with accumulate > 1, and for the batches that it reads ahead. The worker needs more memory for its engine
+// and the data set.
 std::uint64_t worker_memory(const Plan& plan) {
-  const std::uint64_t buffers = plan.job.train.pipeline != 0 ? 4 : 2;
-  const std::uint64_t batch = plan.job.train.batch_size * record_bytes(plan.layout.model);
-  return buffers * plan.parameter_bytes + batches_ahead(plan.job.data, batch) * batch;
+  const std::uint64_t buffers = (plan.job.train.pipeline != 0 ? 4 : 2) + (plan.job.train.accumulate > 1 ? 1 : 0);
+  const std::uint64_t batch = plan.job.train.step_records() * record_bytes(plan.layout.model);
+  const std::uint64_t evaluation =
+      plan.job.evaluate.files.empty() ? 0 : evaluation_batch_records(plan.job) * record_bytes(plan.layout.model);
+  return buffers * plan.parameter_bytes + batches_ahead(plan.job.data, batch) * batch + evaluation;
 }
 
 std::vector<std::string> notes_of(const Plan& plan) {
@@ -227,6 +234,8 @@ std::vector<std::string> notes_of(const Plan& plan) {
   if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
     notes.push_back(
         "with clip.kind = global_norm a worker sends no gradient before it has computed and clipped all of them");
+  if (chiefd::placement_of(plan.job) != plan.job.job.placement)
+    notes.push_back("the update rule needs each variable whole, so job.placement = \"balanced\" deals whole variables");
   if (!plan.job.checkpoint.directory.empty())
     notes.push_back(
         "COPY is memory for a copy of parameters and slots, so that training goes on while a checkpoint is written");
@@ -243,7 +252,7 @@ Json to_json(const Plan& plan) {
                {"cluster", plan.tasks.described},
                {"shards", plan.layout.shards},
                {"why", plan.why},
-               {"parameters", plan.parameter_bytes / sizeof(float)},
+               {"parameters", plan.parameters},
                {"parameter_bytes", plan.parameter_bytes},
                {"buckets", plan.layout.buckets.size()},
                {"bytes_per_step", 2 * plan.parameter_bytes},
@@ -269,8 +278,8 @@ Json to_json(const Plan& plan) {
 
 void print(const Plan& plan) {
   std::cout << "job " << plan.job.job.name << " on " << plan.tasks.described << '\n'
-            << with_commas(static_cast<double>(plan.parameter_bytes / sizeof(float))) << " parameters ("
-            << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size()
+            << with_commas(static_cast<double>(plan.parameters)) << " parameters (" << bytes_text(plan.parameter_bytes)
+            << ") in " << plan.layout.buckets.size()
             << (plan.layout.buckets.size() == 1 ? " bucket on " : " buckets on ") << plan.layout.shards
             << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";
   const bool has_copies = !plan.job.checkpoint.directory.empty();

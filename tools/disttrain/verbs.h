@@ -26,6 +26,8 @@ int checkpoint_verify(const CheckpointOptions& options);
 // Returns 1 if the two checkpoints differ.
 int checkpoint_diff(const CheckpointDiffOptions& options);
 int checkpoint_export(const CheckpointExportOptions& options);
+// Replaces this process by a workerd that predicts. Returns only if that fails.
+int predict(const PredictOptions& options);
 // Returns 1 if a check fails.
 int doctor(const DoctorOptions& options);
 int version();

@@ -105,7 +105,7 @@ void write(const ShardWritten& m, schema::ShardWritten::Builder b) {
   write_attempt(m, b);
   b.setShard(m.shard.value);
   b.setVersion(m.entry.version.value);
-  b.setElements(m.entry.elements);
+  b.setWords(m.entry.words);
   auto workers = b.initWorkers(list_size(m.entry.workers, kMaxMembers, "workers"));
   for (unsigned i = 0; i < workers.size(); ++i) write(m.entry.workers[i], workers[i]);
   write(m.file, b.initFile());
@@ -119,7 +119,7 @@ ShardWritten read(schema::ShardWritten::Reader r) {
   auto m = read_attempt<ShardWritten>(r);
   m.shard = ShardId(r.getShard());
   m.entry.version = Step(r.getVersion());
-  m.entry.elements = r.getElements();
+  m.entry.words = r.getWords();
   for (auto worker : bounded(r.getWorkers(), kMaxMembers, "workers")) m.entry.workers.push_back(read(worker));
   m.file = read(r.getFile());
   if (r.hasPacer()) m.pacer = read(r.getPacer());

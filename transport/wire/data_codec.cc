@@ -121,12 +121,13 @@ Bytes encode(const Pull& m, ScratchBuffer& scratch) {
     b.setId(m.id);
     b.setBegins(m.begins);
     b.setClock(m.clock.value);
+    b.setAverages(m.averages);
   });
 }
 
 Result<Pull> decode_pull(Bytes control) {
   return parse<schema::Pull>("Pull", control, [](schema::Pull::Reader r) {
-    return Pull{r.getId(), r.getBegins(), Step(r.getClock())};
+    return Pull{r.getId(), r.getBegins(), Step(r.getClock()), r.getAverages()};
   });
 }
 
@@ -141,6 +142,7 @@ Bytes encode(const Parameters& m, ScratchBuffer& scratch) {
     b.setLast(m.last);
     b.setFinished(m.finished);
     b.setClock(m.clock.value);
+    b.setAverages(m.averages);
   });
 }
 
@@ -156,6 +158,7 @@ Result<Parameters> decode_parameters(Bytes control) {
     m.pull_id = r.getPullId();
     m.acknowledged = Sequence(r.getAcknowledged());
     m.clock = Step(r.getClock());
+    m.averages = r.getAverages();
     return m;
   });
 }

@@ -65,23 +65,29 @@ static void write(const OptimizerConfig& v, schema::Optimizer::Builder b) {
   b.setRule(write_enum<schema::Rule>(v.rule));
   b.setLearningRate(v.learning_rate);
   b.setWeightDecay(v.weight_decay);
+  b.setWeightDecayOf(write_enum<schema::DecayOf>(v.weight_decay_of));
   b.setMomentum(v.momentum);
   b.setBeta1(v.beta1);
   b.setBeta2(v.beta2);
   b.setRho(v.rho);
   b.setEpsilon(v.epsilon);
+  b.setL1(v.l1);
+  b.setL2(v.l2);
 }
 
 static OptimizerConfig read(schema::Optimizer::Reader r) {
   OptimizerConfig v;
-  v.rule = read_enum(r.getRule(), Rule::kAdamw, "rule");
+  v.rule = read_enum(r.getRule(), Rule::kFtrl, "rule");
   v.learning_rate = read_finite(r.getLearningRate(), "learning rate");
   v.weight_decay = read_finite(r.getWeightDecay(), "weight decay");
+  v.weight_decay_of = read_enum(r.getWeightDecayOf(), DecayOf::kMatrices, "weight decay of");
   v.momentum = read_finite(r.getMomentum(), "momentum");
   v.beta1 = read_finite(r.getBeta1(), "beta1");
   v.beta2 = read_finite(r.getBeta2(), "beta2");
   v.rho = read_finite(r.getRho(), "rho");
   v.epsilon = read_finite(r.getEpsilon(), "epsilon");
+  v.l1 = read_finite(r.getL1(), "l1");
+  v.l2 = read_finite(r.getL2(), "l2");
   return v;
 }
 
@@ -144,6 +150,8 @@ static void write(const TrainSection& v, schema::TrainSection::Builder b) {
   b.setScaleLearningRateLinear(v.scale_learning_rate_linear);
   write(v.clip, b.initClip());
   write(v.nonfinite, b.initNonfinite());
+  b.setAccumulate(v.accumulate);
+  b.setState(write_enum<schema::StateRule>(v.state));
 }
 
 static TrainSection read(schema::TrainSection::Reader r) {
@@ -160,6 +168,8 @@ static TrainSection read(schema::TrainSection::Reader r) {
   v.scale_learning_rate_linear = r.getScaleLearningRateLinear();
   v.clip = read(r.getClip());
   v.nonfinite = read(r.getNonfinite());
+  v.accumulate = r.getAccumulate();
+  v.state = read_enum(r.getState(), StateRule::kLowestRank, "state");
   return v;
 }
 
@@ -194,6 +204,8 @@ static void write(const EvaluateSection& v, schema::EvaluateSection::Builder b) 
   b.setFiles(write_path(v.files, "files"));
   b.setLabels(write_path(v.labels, "labels"));
   b.setEverySteps(v.every_steps);
+  b.setAverage(v.average);
+  b.setBatchSize(v.batch_size);
 }
 
 static EvaluateSection read(schema::EvaluateSection::Reader r) {
@@ -202,6 +214,8 @@ static EvaluateSection read(schema::EvaluateSection::Reader r) {
   v.files = read_path(r.getFiles(), "files");
   v.labels = read_path(r.getLabels(), "labels");
   v.every_steps = r.getEverySteps();
+  v.average = read_finite(r.getAverage(), "average");
+  v.batch_size = r.getBatchSize();
   return v;
 }
 

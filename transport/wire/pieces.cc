@@ -205,6 +205,7 @@ static void write(const VariableSpec& variable, schema::Variable::Builder b) {
   b.setScale(variable.initializer.scale);
   b.setFanIn(variable.fan_in);
   b.setFanOut(variable.fan_out);
+  b.setDtype(write_enum<schema::DType>(variable.dtype));
 }
 
 // Reads a variable, and adds the number of its elements to `elements`.
@@ -217,6 +218,7 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
   variable.initializer.scale = r.getScale();
   variable.fan_in = r.getFanIn();
   variable.fan_out = r.getFanOut();
+  variable.dtype = read_enum(r.getDtype(), DType::kFloat64, "type of a variable");
   const std::uint64_t product = checked_product(variable.shape, "variable " + variable.name);
   if (product > kMaxElements - elements)
     malformed("the model has more than " + std::to_string(kMaxElements) + " elements");
@@ -263,11 +265,11 @@ static void write(const Bucket& bucket, schema::Bucket::Builder b) {
   b.setShard(bucket.shard.value);
   b.setFlatBegin(bucket.flat_begin);
   b.setShardBegin(bucket.shard_begin);
-  b.setElements(bucket.elements);
+  b.setWords(bucket.words);
 }
 
 static Bucket read(schema::Bucket::Reader r) {
-  return Bucket{ShardId(r.getShard()), r.getFlatBegin(), r.getShardBegin(), r.getElements()};
+  return Bucket{ShardId(r.getShard()), r.getFlatBegin(), r.getShardBegin(), r.getWords()};
 }
 
 void write(const ModelSpec& model, schema::Model::Builder b) {

@@ -53,9 +53,10 @@ struct Variable {
   scale @4 :Float64;
   fanIn @5 :UInt64;
   fanOut @6 :UInt64;
+  dtype @7 :DType;  # float32 or float64
 }
 
-# The types of the values of a column, as in common/dtype.h.
+# The types of elements, as in common/dtype.h.
 enum DType { float32 @0; float64 @1; float16 @2; bfloat16 @3; int32 @4; int64 @5; uint8 @6; bytes @7; }
 
 # One array of a batch: the values of one feature of all its records, or their labels.
@@ -96,11 +97,12 @@ struct Model {
   bringsValues @7 :Bool;  # the workers send the initial values to the ps tasks
 }
 
+# Positions and lengths count words of 4 bytes, as in common/layout.h.
 struct Bucket {
   shard @0 :UInt32;
   flatBegin @1 :UInt64;
   shardBegin @2 :UInt64;
-  elements @3 :UInt64;
+  words @3 :UInt64;
 }
 
 # In which bucket and shard each element of each variable is. The layout never changes within a generation.
@@ -121,9 +123,11 @@ enum Placement { balanced @0; roundRobin @1; greedy @2; partitioned @3; }
 enum Mode { async @0; sync @1; ssp @2; }
 enum Activation { sigmoid @0; relu @1; tanh @2; gelu @3; }
 enum Loss { softmaxCrossEntropy @0; mse @1; sigmoidCrossEntropy @2; }
-enum Rule { sgd @0; momentum @1; nesterov @2; adagrad @3; rmsprop @4; adam @5; adamw @6; }
+enum Rule { sgd @0; momentum @1; nesterov @2; adagrad @3; rmsprop @4; adam @5; adamw @6; lamb @7; ftrl @8; }
+enum DecayOf { all @0; matrices @1; }
 enum ScheduleKind { constant @0; step @1; exponential @2; polynomial @3; cosine @4; }
 enum ClipKind { none @0; globalNorm @1; value @2; }
+enum StateRule { mean @0; lowestRank @1; }
 enum NonfiniteAction { skip @0; fail @1; }
 enum Sharding { lease @0; none @1; }
 enum DataFormat { idx @0; csv @1; npy @2; text @3; }
@@ -229,6 +233,9 @@ struct Optimizer {
   beta2 @5 :Float64;
   rho @6 :Float64;
   epsilon @7 :Float64;
+  l1 @8 :Float64;
+  l2 @9 :Float64;
+  weightDecayOf @10 :DecayOf;
 }
 
 struct Schedule {
@@ -264,6 +271,8 @@ struct TrainSection {
   scaleLearningRateLinear @9 :Bool;
   clip @10 :Clip;
   nonfinite @11 :Nonfinite;
+  state @12 :StateRule;
+  accumulate @13 :UInt32 = 1;
 }
 
 struct CheckpointSection {
@@ -283,6 +292,8 @@ struct EvaluateSection {
   files @1 :Text;
   labels @2 :Text;
   everySteps @3 :UInt64;
+  average @4 :Float64;
+  batchSize @5 :UInt32;
 }
 
 struct JobConfig {
@@ -792,7 +803,7 @@ struct ShardWritten {
   attempt @2 :UInt64;
   shard @3 :UInt32;
   version @4 :UInt64;
-  elements @5 :UInt64;
+  words @5 :UInt64;  # of 4 bytes
   workers @6 :List(WorkerEntry);
   file @7 :File;
   pacer @8 :PacerReport;  # only for shard 0
@@ -922,6 +933,7 @@ struct Pull {
   id @0 :UInt64;
   begins @1 :Bool;  # ssp: the sender becomes active, and from now on the other workers wait for its pushes
   clock @2 :UInt64;  # if `begins`: the clock of the sender's last push
+  averages @3 :Bool;  # the answer has the moving averages of the parameters
 }
 
 # shard -> worker: one bucket of parameters, all of the same version.
@@ -935,6 +947,7 @@ struct Parameters {
   last @6 :Bool;
   finished @7 :Bool;
   clock @8 :UInt64;  # in the answer to a Pull with `begins`: the worker's clock from now on
+  averages @9 :Bool;  # in the answer to a Pull with `averages`: the payload has the moving averages
 }
 
 # shard -> worker: returns credits without parameters.

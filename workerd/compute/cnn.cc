@@ -93,6 +93,7 @@ class Cnn final : public Computation {
   }
 
   const ModelSpec& describe() const override { return spec_; }
+  Status takes(Program, std::uint64_t) const override { return {}; }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     for (std::uint32_t v = 0; v < variables_.size(); ++v) {

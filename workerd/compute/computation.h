@@ -26,6 +26,9 @@ class Computation {
 
   virtual const ModelSpec& describe() const = 0;
 
+  // As Engine::takes().
+  virtual Status takes(Program program, std::uint64_t examples) const = 0;
+
   // As Engine::open().
   virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
 

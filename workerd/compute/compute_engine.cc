@@ -60,6 +60,9 @@ class ComputeEngine final : public Engine {
   }
 
   const ModelSpec& describe() const override { return computation_->describe(); }
+  Status takes(Program program, std::uint64_t examples) const override {
+    return computation_->takes(program, examples);
+  }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     layout_ = layout;
@@ -93,7 +96,7 @@ class ComputeEngine final : public Engine {
         const VariableSpec& variable = layout_.model.variables[v];
         const auto begin = static_cast<std::ptrdiff_t>(layout_.variable_begins[v]);
         if (variable.kind == VariableKind::kState)
-          std::copy_n(parameters_.begin() + begin, element_count(variable), gradients_.begin() + begin);
+          std::copy_n(parameters_.begin() + begin, word_count(variable), gradients_.begin() + begin);
       }
       sink.ready(0, gradients_.size());
     }

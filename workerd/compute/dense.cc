@@ -46,7 +46,7 @@ bool few_rows_input_gradient(const DenseShape& shape) {
 
 // A weight's gradient is computed in pieces of about one bucket. So each bucket can be sent while it is still in the
 // CPU's cache.
-constexpr std::int64_t kPieceElements = static_cast<std::int64_t>(kMaxBucketElements);
+constexpr std::int64_t kPieceElements = static_cast<std::int64_t>(kMaxBucketWords);
 
 // With fewer multiplications than this, waking a second thread costs more time than it saves.
 constexpr std::int64_t kThreadGrain = 100'000;

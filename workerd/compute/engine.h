@@ -5,11 +5,17 @@
 // this. It computes elsewhere, on a thread or in a process of its own, and posts its calls of the sink to the loop. Or
 // it computes inside start() and calls the sink from there; each call of StepSink::ready() lets the loop run.
 //
-// Parameters and gradients are flat arrays of float32 in the order of the layout. The caller gives them at open(). The
-// engine reads and writes them in place and keeps no copy.
+// Bits: builtin models, packages from PyTorch, and packages from JAX on XLA's CPU plugin promise the same gradients, to
+// the last bit, for the same parameters, batch, seed, processor and number of threads. Other plugins and trainers
+// promise only what their own code does: on a GPU many kernels add in an order that changes from run to run.
+// tests/system/same_bits_test.py checks it for each engine.
+//
+// Parameters and gradients are flat arrays of words in the order of the layout (common/layout.h). The caller gives them
+// at open(). The engine reads and writes them in place and keeps no copy.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +29,7 @@ namespace disttrain::workerd {
 // The randomness of a step (dropout) is a function of these values only.
 struct StepSeed {
   std::uint64_t job_seed = 0;
+  // The number of the step. With train.accumulate = N > 1, part i of a step has the number step * N + i.
   std::uint64_t step = 0;
   std::uint32_t rank = 0;
 };
@@ -37,6 +44,9 @@ struct EngineInput {
   Program program = Program::kStep;
   Batch batch;
   StepSeed seed;  // kStep only
+  // The batch that the next step will probably have, for an engine that reads records by itself. None if it isn't known
+  // yet. Valid during start() only.
+  std::optional<Batch> next = std::nullopt;
 };
 
 // The results of a computation. The spans are valid until the next start().
@@ -55,10 +65,11 @@ class EngineSink {
  public:
   virtual ~EngineSink() = default;
 
-  // kStep: the gradients of flat elements [begin, end) are final, and the engine doesn't read the parameters of these
-  // elements any more in this step. So the caller may send the gradients, and overwrite the parameters. For a state
-  // variable, the "gradient" is its new value. The ranges are in ascending order and without gaps. Before finished()
-  // without an error they have covered all elements. The call may run the event loop.
+  // kStep: the gradients at the flat words [begin, end) are final, and the engine doesn't read the parameters at these
+  // words any more in this step. So the caller may send the gradients, and overwrite the parameters. For a state
+  // variable, the "gradient" is its new value. The ranges are in ascending order and without gaps. They begin and end
+  // between two elements. Before finished() without an error they have covered everything. The call may run the event
+  // loop.
   virtual void ready(std::uint64_t begin, std::uint64_t end) = 0;
 
   // The computation is over: the last call. After an error (out of memory, a label out of range, a dead trainer) the
@@ -74,8 +85,12 @@ class Engine {
   // Describes the model. All engines that are made for the same job describe the same model.
   virtual const ModelSpec& describe() const = 0;
 
+  // Whether the model can compute `program` on a batch of `examples` records, at least 1. A program may have been
+  // exported for certain sizes only. Errors: kConfig.
+  virtual Status takes(Program program, std::uint64_t examples) const = 0;
+
   // Must be called before start(). Call it again to switch to other arrays (double buffering) or to another layout, but
-  // not during a computation. Both arrays have element_count(layout.model) elements. They must stay valid until the
+  // not during a computation. Both arrays have word_count(layout.model) words. They must stay valid until the
   // next open() or the engine's end.
   virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
 

@@ -15,6 +15,7 @@ class FakeEngine final : public Engine {
   explicit FakeEngine(const FakeModel& model) : model_(model), spec_(describe_fake(model)) {}
 
   const ModelSpec& describe() const override { return spec_; }
+  Status takes(Program, std::uint64_t) const override { return {}; }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == spec_);

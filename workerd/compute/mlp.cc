@@ -41,6 +41,7 @@ class Mlp final : public Computation {
   }
 
   const ModelSpec& describe() const override { return spec_; }
+  Status takes(Program, std::uint64_t) const override { return {}; }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     for (std::size_t l = 0; l < layers_.size(); ++l) {

@@ -37,6 +37,7 @@ class TorchModel final : public Computation {
   TorchModel(std::unique_ptr<Computation> inner, std::uint32_t threads) : inner_(std::move(inner)), threads_(threads) {}
 
   const ModelSpec& describe() const override { return inner_->describe(); }
+  Status takes(Program program, std::uint64_t examples) const override { return inner_->takes(program, examples); }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());

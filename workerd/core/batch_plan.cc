@@ -34,9 +34,9 @@ Positions cut(std::span<const Interval> intervals, std::uint64_t begin, std::uin
 
 BatchPlan::BatchPlan(const PlanOptions& options) : options_(options), last_(options.own_order) {
   if (!options_.own_order || options_.records == 0) return;
-  const std::uint64_t batches = (options_.records + options_.batch_size - 1) / options_.batch_size;
+  const std::uint64_t batches = (options_.records + options_.step_records - 1) / options_.step_records;
   epoch_ = static_cast<std::uint32_t>(options_.done / batches);
-  begin_ = options_.done % batches * options_.batch_size;
+  begin_ = options_.done % batches * options_.step_records;
 }
 
 bool BatchPlan::grant(const LeaseGrant& grant) {
@@ -72,7 +72,7 @@ std::optional<BatchOrder> BatchPlan::next_own() {
   if (exhausted()) return std::nullopt;
   BatchOrder order;
   order.epoch = epoch_;
-  order.examples = std::min(options_.batch_size, options_.records - begin_);
+  order.examples = std::min(options_.step_records, options_.records - begin_);
   order.positions.push_back(Interval{begin_, begin_ + order.examples});
   begin_ += order.examples;
   if (begin_ == options_.records) {
@@ -88,7 +88,7 @@ std::optional<BatchOrder> BatchPlan::next_of_lease() {
   BatchOrder order;
   order.epoch = held.lease.epoch;
   order.lease = held.lease.id;
-  order.positions = cut(held.lease.positions, held.taken, held.taken + options_.batch_size);
+  order.positions = cut(held.lease.positions, held.taken, held.taken + options_.step_records);
   order.examples = length(order.positions);
   held.taken += order.examples;
   if (held.taken == held.records) held_.pop_front();
@@ -100,11 +100,11 @@ std::optional<BatchOrder> BatchPlan::next_of_block() {
   if (!has_block_in_force() || held_.front().lease.first_step > next_step_) return std::nullopt;
   const Lease& lease = held_.front().lease;
   const std::uint64_t n = next_step_.value - lease.first_step.value;
-  const std::uint64_t begin = (n * lease.ranks + lease.rank.value) * options_.batch_size;
+  const std::uint64_t begin = (n * lease.ranks + lease.rank.value) * options_.step_records;
   BatchOrder order;
   order.epoch = lease.epoch;
   order.lease = lease.id;
-  order.positions = cut(lease.positions, begin, begin + options_.batch_size);
+  order.positions = cut(lease.positions, begin, begin + options_.step_records);
   order.examples = length(order.positions);
   order.step = next_step_;
   next_step_ = next_step_.next();
@@ -151,7 +151,7 @@ bool BatchPlan::runs_dry(std::uint64_t batches_ahead, std::uint64_t records_ahea
     }
   }
   const std::uint64_t ahead =
-      options_.sync ? batches_ahead : std::max(batches_ahead * options_.batch_size, records_ahead);
+      options_.sync ? batches_ahead : std::max(batches_ahead * options_.step_records, records_ahead);
   return left < std::max(ahead, newest_size_ / 2);
 }
 

@@ -15,7 +15,7 @@ namespace disttrain::workerd {
 struct PlanOptions {
   bool own_order = false;  // sharding = "none"
   bool sync = false;
-  std::uint64_t batch_size = 1;  // >= 1
+  std::uint64_t step_records = 1;  // number of records of a batch, >= 1
 
   // The other options are used only if own_order is true.
   std::uint64_t records = 0;  // number of records in the data set

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/format_duration.h"
+#include "common/timeouts.h"
 
 namespace disttrain::workerd {
 
@@ -14,7 +15,7 @@ PlanOptions plan_options(const JobFacts& facts) {
   return PlanOptions{
       .own_order = facts.config.data.sharding == Sharding::kNone,
       .sync = facts.config.train.mode == Mode::kSync,
-      .batch_size = facts.config.train.batch_size,
+      .step_records = facts.config.train.step_records(),
       .records = facts.train_records,
       .epochs = facts.config.train.epochs,
       .done = facts.clock.value,
@@ -303,7 +304,7 @@ bool WorkerCore::waits_for_others() const {
 // this worker gives up only if its wait lasts one stall timeout longer than that.
 int WorkerCore::patience() const {
   constexpr int kAfterTheChief = 2;
-  constexpr int kAfterAnEvaluation = 11;
+  constexpr int kAfterAnEvaluation = kEvaluationPatience + 1;
   if (!waits_for_others()) return 1;
   return facts_.config.train.mode == Mode::kAsync ? kAfterTheChief : kAfterAnEvaluation;
 }

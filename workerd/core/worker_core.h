@@ -118,6 +118,8 @@ class WorkerCore {
   void begin_pull(PullOf what, Actions& out);
   void send_values(Actions& out);
   void begin_work(Actions& out);
+  bool averages() const { return facts_.config.evaluate.average > 0.0; }
+  bool pulls_averages() const { return evaluation_ == Evaluation::kPull && averages(); }
   bool evaluation_due();
   void begin_evaluation(Actions& out);
   void run_evaluation(Actions& out);
@@ -191,6 +193,8 @@ class WorkerCore {
   Values values_ = Values::kNone;
   std::vector<ShardId> values_wanted_;  // the shards that asked for them and haven't got them
   bool have_parameters_ = false;
+  // The buffer of parameters has the averages that an evaluation has used. They must not be used to compute a step.
+  bool have_averages_ = false;
   std::uint32_t fresh_ = 0;           // index of the parameter buffer with the newest complete parameters
   std::vector<Step> fresh_versions_;  // for each shard, the version of its parameters in that buffer
   std::uint64_t clock_ = 0;           // async, ssp: the number of this worker's newest step

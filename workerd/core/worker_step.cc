@@ -24,7 +24,8 @@ void WorkerCore::advance(Actions& out) {
   if (pulling_) return enter(Phase::kPull);
   if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
   if (left_) return final_wanted_ ? begin_evaluation(out) : enter(Phase::kIdle);
-  if (!have_parameters_ && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
+  const bool needs_parameters = !have_parameters_ || have_averages_;
+  if (needs_parameters && !stopping_ && !finished_) begin_pull(PullOf::kAll, out);
   plan_batches(out);
   if (pulling_) return enter(Phase::kPull);
   // In a pause the worker usually stops here. If it must still send marks, it goes on, because it can send them only
@@ -94,6 +95,7 @@ void WorkerCore::take_parameters(Actions& out) {
   if (pipeline_) fresh_ = 1 - fresh_;
   std::transform(channels_.begin(), channels_.end(), fresh_versions_.begin(), version);
   have_parameters_ = true;
+  have_averages_ = pulls_averages();
   follow_roster(out);
 }
 
@@ -180,7 +182,7 @@ void WorkerCore::add_ready_frames(std::uint64_t ready_end, Actions& out) {
   for (Channel& channel : channels_) {
     while (channel.frames() + 1 < channel.buckets().size()) {
       const Bucket& bucket = facts_.layout.buckets[channel.buckets()[channel.frames()].value];
-      if (bucket.flat_begin + bucket.elements > ready_end && !DISTTRAIN_MUTANT(kFinalTooEarly)) break;
+      if (bucket.flat_begin + bucket.words > ready_end && !DISTTRAIN_MUTANT(kFinalTooEarly)) break;
       channel.add_frame(frame_of(computed_, channel, false), computed_.buffer, true, out);
     }
   }
@@ -229,7 +231,7 @@ void WorkerCore::place_marks(Actions& out) {
 
 void WorkerCore::begin_pull(PullOf what, Actions& out) {
   pulling_ = true;
-  const Pull pull{++last_pull_id_, what == PullOf::kWork, Step(clock_)};
+  const Pull pull{++last_pull_id_, what == PullOf::kWork, Step(clock_), pulls_averages()};
   Step newest;
   for (const Channel& channel : channels_) newest = std::max(newest, channel.version());
   for (Channel& channel : channels_)
@@ -303,11 +305,13 @@ bool WorkerCore::evaluation_due() {
   return fresh_versions_[0].value / every > *evaluated_;
 }
 
+// With evaluate.average the worker pulls the averages into its buffer of parameters. After the evaluation it pulls the
+// parameters again.
 void WorkerCore::begin_evaluation(Actions& out) {
-  if (sync() && !left_) return run_evaluation(out);
+  if (sync() && !left_ && !averages()) return run_evaluation(out);
   if (pushing_ && !left_) return enter(Phase::kWait);
-  begin_pull(PullOf::kAll, out);
   evaluation_ = Evaluation::kPull;
+  begin_pull(PullOf::kAll, out);
   enter(Phase::kPull);
 }
 

@@ -185,7 +185,7 @@ Status PsExchange::Link::check_bucket(const Parameters& parameters, std::uint64_
   const auto& buckets = exchange_.layout_.buckets;
   const std::uint32_t bucket = parameters.bucket.value;
   if (bucket < buckets.size() && buckets[bucket].shard == shard_ &&
-      payload_bytes == buckets[bucket].elements * sizeof(float))
+      payload_bytes == buckets[bucket].words * sizeof(float))
     return {};
   return fail(ErrorCode::kData, name() + " sends " + std::to_string(payload_bytes) + " bytes for bucket " +
                                     std::to_string(bucket) + "; its shard has no bucket with that number and size");
@@ -198,7 +198,7 @@ Result<MutableBytes> PsExchange::Link::payload_landing(const FrameHeader& header
   if (!parameters) return tl::unexpected(parameters.error());
   if (Status ok = check_bucket(*parameters, header.payload_bytes); !ok) return tl::unexpected(ok.error());
   const Bucket& bucket = exchange_.layout_.buckets[parameters->bucket.value];
-  return std::as_writable_bytes(exchange_.handler_.landing().subspan(bucket.flat_begin, bucket.elements));
+  return std::as_writable_bytes(exchange_.handler_.landing().subspan(bucket.flat_begin, bucket.words));
 }
 
 void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes) {
@@ -285,7 +285,7 @@ void PsExchange::push(const SendPush& send, std::span<const float> gradients) {
   frame.control = wire::encode(send.push, scratch_);
   if (send.payload) {
     const Bucket& bucket = layout_.buckets[send.push.bucket.value];
-    frame.payload = std::as_bytes(gradients.subspan(bucket.flat_begin, bucket.elements));
+    frame.payload = std::as_bytes(gradients.subspan(bucket.flat_begin, bucket.words));
   }
   links_[send.shard.value]->send(frame);
 }

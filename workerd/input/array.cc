@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "common/check.h"
 #include "workerd/input/order.h"
+#include "workerd/input/typed_values.h"
 
 namespace disttrain::input {
 
@@ -120,20 +122,22 @@ Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
   return array;
 }
 
-Result<std::vector<float>> to_floats(const Array& array) {
-  std::vector<float> values(array.rows() * array.row_elements());
-  std::uint64_t first_bad = values.size();
-  for_each_element(array, [&values, &first_bad](std::uint64_t i, auto value) {
-    values[i] = static_cast<float>(value);
-    if (!std::isfinite(values[i]) && i < first_bad) first_bad = i;
+Status write_as(DType to, const Array& array, std::span<std::byte> out) {
+  const std::uint64_t count = array.rows() * array.row_elements();
+  DISTTRAIN_CHECK_EQ(out.size(), count * disttrain::size_of(to));
+  std::uint64_t first_bad = count;
+  with_type(to, out, [&]<typename T>(std::span<T> values) {
+    for_each_element(array, [&values, &first_bad](std::uint64_t i, auto value) {
+      values[i] = static_cast<T>(value);
+      if constexpr (std::is_floating_point_v<T>)
+        if (!std::isfinite(values[i]) && i < first_bad) first_bad = i;
+    });
   });
-  if (first_bad < values.size()) {
-    const std::uint64_t row = array.row_elements();
-    return fail(ErrorCode::kData, array.path + ": value " + std::to_string(first_bad % row) + " of record " +
-                                      std::to_string(first_bad / row) +
-                                      " isn't a finite float32 number: correct the data");
-  }
-  return values;
+  if (first_bad == count) return {};
+  const std::uint64_t row = array.row_elements();
+  return fail(ErrorCode::kData, array.path + ": value " + std::to_string(first_bad % row) + " of record " +
+                                    std::to_string(first_bad / row) + " isn't a finite " + disttrain::to_string(to) +
+                                    " number: correct the data");
 }
 
 std::vector<std::int64_t> to_integers(const Array& array) {

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "common/dtype.h"
 #include "common/result.h"
 #include "workerd/input/file_reader.h"
 
@@ -44,8 +46,10 @@ std::string describe_shape(const std::vector<std::uint64_t>& shape);  // "[60000
 // too small for its shape, has no records, or is a gzip file with a wrong checksum.
 Result<Array> read_array(FileReader& file, const ArrayHeader& header);
 
-// Converts all elements to float32. Errors, kData: an element isn't finite or is too large for float32.
-Result<std::vector<float>> to_floats(const Array& array);
+// Writes all elements to `out` as values of type `to`, which is kFloat32, kFloat64, or an integer type that can hold
+// the array's type. `out` has as many bytes as these values take. Errors, kData: an element isn't finite or is too
+// large for the type `to`.
+Status write_as(DType to, const Array& array, std::span<std::byte> out);
 
 // Converts all elements to int64. The array must have an integer type.
 std::vector<std::int64_t> to_integers(const Array& array);

@@ -2,12 +2,14 @@
 // each of them as a column of a batch (ColumnSpec).
 //
 // A data set doesn't change after it is loaded, so any thread may read it. Values keep the type that they have in the
-// file, for example one byte per pixel. They are converted to float32 when a batch is made.
+// file, for example one byte per pixel. They are converted to the model's type when a batch is made. Only values of 8
+// bytes that the model takes as float32 are converted when they are loaded.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +35,9 @@ struct Source {
   std::uint64_t begin = 0;  // records [begin, end); end = 0: all
   std::uint64_t end = 0;
   double scale = 1.0;
+  // The types in which the model takes the inputs and the labels. Nothing: a trainer takes them as the files have them.
+  std::optional<DType> inputs_as;
+  std::optional<DType> labels_as;
   std::uint64_t window = 65;  // text: bytes of a record
   std::uint64_t stride = 64;  // text: bytes from the begin of a record to that of the next one
   // For csv files with text labels: label i has the name label_names[i]. If label_names is empty, the labels are
@@ -55,7 +60,9 @@ struct DatasetColumn {
   std::string name;  // "inputs" or "labels"
   DType dtype = DType::kFloat32;
   std::uint64_t elements = 1;  // values of one record
-  // Of labels that are whole numbers of at least 0, and of the bytes of a text: the largest of them. Otherwise -1.
+  bool are_classes = false;    // labels that are one whole number of at least 0 for each record
+  // Of integers: the smallest and the largest of them. Otherwise 0 and -1.
+  std::int64_t smallest = 0;
   std::int64_t largest = -1;
 };
 

@@ -1,5 +1,7 @@
 #include "workerd/input/fits.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
 namespace disttrain::input {
@@ -12,6 +14,19 @@ bool is_float(DType dtype) {
 
 bool is_integer(DType dtype) {
   return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
+}
+
+struct Bounds {
+  std::int64_t smallest = 0;
+  std::int64_t largest = 0;
+};
+
+// The values that an integer type can hold.
+Bounds bounds_of(DType dtype) {
+  if (dtype == DType::kUint8) return {0, std::numeric_limits<std::uint8_t>::max()};
+  if (dtype == DType::kInt32)
+    return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+  return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
 }
 
 // Whether Dataset::gather() can make values of type `to` from those of type `from`.
@@ -46,7 +61,7 @@ class Fitting {
   Status inputs(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string records = "the records of " + files_;
     if (Status ok = check_type(records, has, wants); !ok) return ok;
-    if (has.elements == element_count(wants)) return inputs_within_limit(has, wants);
+    if (has.elements == element_count(wants)) return within_range(records, has, wants);
     if (is_text_)
       return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
                                           " bytes each, but the model takes " + std::to_string(element_count(wants)) +
@@ -60,8 +75,9 @@ class Fitting {
   Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string labels = "the labels of " + files_;
     const std::uint64_t outputs = element_count(wants);
-    const bool are_classes = has.largest >= 0;
-    if (!are_classes && is_integer(wants.dtype)) {
+    const bool are_classes = has.are_classes;
+    const bool are_integers = is_integer(has.dtype) && !is_builtin_;
+    if (!are_classes && !are_integers && is_integer(wants.dtype)) {
       const std::string taker =
           is_builtin_ ? "model.loss = \"softmax_cross_entropy\"" : "the model's column \"" + wants.name + "\"";
       const std::string range = wants.limit > 0 ? " from 0 to " + std::to_string(wants.limit - 1) : "";
@@ -86,15 +102,20 @@ class Fitting {
       return fail(ErrorCode::kConfig, labels + " are one number per record, but the model's column \"" + wants.name +
                                           "\" has " + std::to_string(outputs) + ": change the model or " + labels_);
     }
-    return {};
+    return within_range(labels, has, wants);
   }
 
  private:
-  Status inputs_within_limit(const DatasetColumn& has, const ColumnSpec& wants) const {
-    if (wants.limit == 0 || has.largest < static_cast<std::int64_t>(wants.limit)) return {};
-    return fail(ErrorCode::kData, "the records of " + files_ + " have values up to " + std::to_string(has.largest) +
-                                      ", but the model's column \"" + wants.name + "\" takes 0 to " +
-                                      std::to_string(wants.limit - 1) + ": change " + keys_.outputs + " or " + files_);
+  // Whether integers are within the limit of the model's column, and fit into its type.
+  Status within_range(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
+    if (!is_integer(has.dtype) || !is_integer(wants.dtype)) return {};
+    Bounds bounds = bounds_of(wants.dtype);
+    if (wants.limit > 0) bounds = {0, std::min(bounds.largest, static_cast<std::int64_t>(wants.limit - 1))};
+    if (has.smallest >= bounds.smallest && has.largest <= bounds.largest) return {};
+    return fail(ErrorCode::kData, what + " have values from " + std::to_string(has.smallest) + " to " +
+                                      std::to_string(has.largest) + ", but the model's column \"" + wants.name +
+                                      "\" takes " + std::to_string(bounds.smallest) + " to " +
+                                      std::to_string(bounds.largest) + ": change " + keys_.outputs + " or " + files_);
   }
 
   Status check_type(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
@@ -131,6 +152,11 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
     if (!ok) return ok;
   }
   return {};
+}
+
+void keep_types_of(const ModelSpec& spec, Source& source) {
+  if (!spec.columns.empty()) source.inputs_as = spec.columns[0].dtype;
+  if (spec.columns.size() > 1) source.labels_as = spec.columns[1].dtype;
 }
 
 }  // namespace disttrain::input

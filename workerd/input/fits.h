@@ -14,4 +14,8 @@ namespace disttrain::input {
 // has, what the model expects, and which setting can be changed.
 Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source);
 
+// Tells the source as which types the model takes its columns. Call it before load_dataset(), so that the data set
+// keeps the types that the model wants.
+void keep_types_of(const ModelSpec& spec, Source& source);
+
 }  // namespace disttrain::input

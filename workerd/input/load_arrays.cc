@@ -1,7 +1,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
+#include <initializer_list>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "workerd/input/find_files.h"
@@ -95,58 +97,67 @@ Status check_pairs(const std::vector<Array>& inputs, const std::vector<Array>& l
   return {};
 }
 
-// Joins the inputs of all files. If all files have values of one byte, the result has bytes too, otherwise floats.
-// Frees each file's array as soon as its values are copied.
-Status join_inputs(std::vector<Array> files, Contents& contents) {
-  contents.records = rows_of(files);
-  contents.input_elements = files.front().row_elements();
-  for (const Array& file : files) contents.bytes_read += file.file_bytes;
-  const bool all_bytes =
-      std::all_of(files.begin(), files.end(), [](const Array& a) { return a.header.type == ElementType::kU8; });
-  if (all_bytes && files.size() == 1) {
-    contents.bytes = std::move(files.front().bytes);
-    return {};
-  }
-  const std::uint64_t values = contents.records * contents.input_elements;
-  if (all_bytes) {
-    contents.bytes = std::make_unique_for_overwrite<std::byte[]>(values);
-  } else {
-    contents.floats.reserve(values);
-  }
-  std::uint64_t at = 0;
-  for (Array& file : files) {
-    const std::uint64_t count = file.rows() * file.row_elements();
-    if (all_bytes) {
-      std::memcpy(contents.bytes.get() + at, file.bytes.get(), count);
-    } else {
-      const Result<std::vector<float>> floats = to_floats(file);
-      if (!floats) return tl::unexpected(floats.error());
-      contents.floats.insert(contents.floats.end(), floats->begin(), floats->end());
-    }
-    at += count;
-    file.bytes.reset();
-  }
-  return {};
+bool are_integers(const std::vector<Array>& files) {
+  return std::none_of(files.begin(), files.end(), [](const Array& file) { return is_float(file.header.type); });
 }
 
-Status join_labels(const std::vector<Array>& files, Contents& contents) {
-  bool whole = files.front().row_elements() == 1;
+// The type in which the values of all files are kept in memory, if the model takes them as `wanted` (nothing: a trainer
+// takes them as they are). Integers keep their values. But a model that takes float32 gets it, so that such data
+// doesn't take 8 bytes for each value.
+DType kept_type(const std::vector<Array>& files, std::optional<DType> wanted) {
+  const auto all = [&files](std::initializer_list<ElementType> types) {
+    return std::all_of(files.begin(), files.end(), [types](const Array& file) {
+      return std::find(types.begin(), types.end(), file.header.type) != types.end();
+    });
+  };
+  if (all({ElementType::kU8})) return DType::kUint8;
+  if (all({ElementType::kU8, ElementType::kI8, ElementType::kI16, ElementType::kI32})) return DType::kInt32;
+  if (are_integers(files) && wanted != DType::kFloat32) return DType::kInt64;
+  return wanted == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+}
+
+// Whether the array's bytes are values of this type on this host.
+bool has_type(const Array& array, DType type) {
+  const ElementType stored = array.header.type;
+  if (type == DType::kUint8) return stored == ElementType::kU8;
+  return !array.header.big_endian && ((type == DType::kInt32 && stored == ElementType::kI32) ||
+                                      (type == DType::kInt64 && stored == ElementType::kI64));
+}
+
+// Joins the values of all files. Frees each file's array as soon as its values are copied.
+Result<Values> join(std::vector<Array> files, DType type) {
+  Values joined{type, files.front().row_elements(), {}};
+  if (files.size() == 1 && has_type(files.front(), type)) {
+    joined.bytes = std::move(files.front().bytes);
+    return joined;
+  }
+  const std::uint64_t bytes = rows_of(files) * joined.elements * size_of(type);
+  joined.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::span<std::byte> rest(joined.bytes.get(), bytes);
+  for (Array& file : files) {
+    const std::uint64_t taken = file.rows() * file.row_elements() * size_of(type);
+    if (Status ok = write_as(type, file, rest.first(taken)); !ok) return tl::unexpected(ok.error());
+    rest = rest.subspan(taken);
+    file.bytes.reset();
+  }
+  return joined;
+}
+
+// Whole numbers of at least 0, one for each record, are labels. All other values are targets.
+Status join_labels(std::vector<Array> files, std::optional<DType> wanted, Contents& contents) {
+  bool whole = files.front().row_elements() == 1 && are_integers(files);
   for (const Array& file : files) {
-    contents.bytes_read += file.file_bytes;
-    whole = whole && !is_float(file.header.type);
-    if (!whole) continue;
+    if (!whole) break;
     const std::vector<std::int64_t> labels = to_integers(file);
     whole = std::all_of(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
     contents.labels.insert(contents.labels.end(), labels.begin(), labels.end());
   }
   if (whole) return {};
   contents.labels.clear();
-  contents.target_elements = files.front().row_elements();
-  for (const Array& file : files) {
-    const Result<std::vector<float>> targets = to_floats(file);
-    if (!targets) return tl::unexpected(targets.error());
-    contents.targets.insert(contents.targets.end(), targets->begin(), targets->end());
-  }
+  const DType type = kept_type(files, wanted);
+  Result<Values> targets = join(std::move(files), type);
+  if (!targets) return tl::unexpected(targets.error());
+  contents.targets = std::move(*targets);
   return {};
 }
 
@@ -169,8 +180,15 @@ Result<Contents> load_arrays(const Source& source) {
   if (Status pairs = check_pairs(*inputs, *labels); !pairs) return tl::unexpected(pairs.error());
 
   Contents contents;
-  if (Status joined = join_labels(*labels, contents); !joined) return tl::unexpected(joined.error());
-  if (Status joined = join_inputs(std::move(*inputs), contents); !joined) return tl::unexpected(joined.error());
+  contents.records = rows_of(*inputs);
+  for (const std::vector<Array>* files : {&*inputs, &*labels})
+    for (const Array& file : *files) contents.bytes_read += file.file_bytes;
+  if (Status joined = join_labels(std::move(*labels), source.labels_as, contents); !joined)
+    return tl::unexpected(joined.error());
+  const DType type = kept_type(*inputs, source.inputs_as);
+  Result<Values> joined = join(std::move(*inputs), type);
+  if (!joined) return tl::unexpected(joined.error());
+  contents.inputs = std::move(*joined);
   return contents;
 }
 

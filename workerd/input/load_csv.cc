@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "workerd/input/csv.h"
@@ -78,16 +79,30 @@ Status join_number_labels(const std::vector<CsvPart>& parts, const Source& sourc
   std::vector<double> all;
   for (const CsvPart& part : parts) all.insert(all.end(), part.labels.numbers.begin(), part.labels.numbers.end());
   if (take_labels(all, contents)) return {};
-  contents.target_elements = 1;
+  std::vector<float> targets;
   for (const double value : all) {
     // As a float32 this number would be infinite.
     if (!(value >= std::numeric_limits<float>::lowest() && value <= std::numeric_limits<float>::max())) {
       return fail(ErrorCode::kData, parts.front().path + ": a label of " + std::to_string(value) +
                                         " is too large for float32: scale the labels");
     }
-    contents.targets.push_back(static_cast<float>(value));
+    targets.push_back(static_cast<float>(value));
   }
+  contents.targets = values_of(targets, 1);
   return {};
+}
+
+// Frees the inputs of each part as soon as they are copied.
+Values join_inputs(std::vector<CsvPart>& parts, std::uint64_t records) {
+  Values joined{DType::kFloat32, parts.front().columns, {}};
+  joined.bytes = std::make_unique_for_overwrite<std::byte[]>(records * joined.elements * sizeof(float));
+  std::byte* to = joined.bytes.get();
+  for (CsvPart& part : parts) {
+    const std::span<const std::byte> from = std::as_bytes(std::span(part.inputs));
+    to = std::copy(from.begin(), from.end(), to);
+    part.inputs = {};
+  }
+  return joined;
 }
 
 }  // namespace
@@ -105,20 +120,14 @@ Result<Contents> load_csv(const Source& source) {
   if (Status alike = check_alike(*parts); !alike) return tl::unexpected(alike.error());
 
   Contents contents;
-  contents.input_elements = parts->front().columns;
   const Status joined = parts->front().labels.names.empty() ? join_number_labels(*parts, source, contents)
                                                             : join_text_labels(*parts, source, contents);
   if (!joined) return tl::unexpected(joined.error());
-  for (CsvPart& part : *parts) {
+  for (const CsvPart& part : *parts) {
     contents.records += part.records;
     contents.bytes_read += part.file_bytes;
-    if (contents.floats.empty()) {
-      contents.floats = std::move(part.inputs);
-    } else {
-      contents.floats.insert(contents.floats.end(), part.inputs.begin(), part.inputs.end());
-      part.inputs = {};
-    }
   }
+  contents.inputs = join_inputs(*parts, contents.records);
   return contents;
 }
 

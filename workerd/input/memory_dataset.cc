@@ -1,6 +1,8 @@
 #include "workerd/input/memory_dataset.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "common/check.h"
@@ -15,21 +17,46 @@ enum Column : std::size_t { kInputs = 0, kLabels = 1 };
 
 }  // namespace
 
+Values values_of(const std::vector<float>& values, std::uint64_t elements) {
+  Values made{DType::kFloat32, elements, std::make_unique_for_overwrite<std::byte[]>(values.size() * sizeof(float))};
+  if (!values.empty()) std::memcpy(made.bytes.get(), values.data(), values.size() * sizeof(float));
+  return made;
+}
+
 MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64_t end, double scale)
-    : contents_(std::move(contents)), begin_(begin), records_(end - begin), scale_(static_cast<float>(scale)) {
+    : contents_(std::move(contents)), begin_(begin), records_(end - begin), scale_(scale) {
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, contents_.records);
-  const DType inputs = contents_.bytes != nullptr ? DType::kUint8 : DType::kFloat32;
-  columns_.push_back({.name = "inputs", .dtype = inputs, .elements = contents_.input_elements});
-  if (contents_.target_elements == 0) {
-    DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
-    const auto first = contents_.labels.begin();
-    const auto largest =
-        std::max_element(first + static_cast<std::ptrdiff_t>(begin), first + static_cast<std::ptrdiff_t>(end));
-    columns_.push_back({.name = "labels", .dtype = DType::kInt64, .elements = 1, .largest = *largest});
-  } else {
-    columns_.push_back({.name = "labels", .dtype = DType::kFloat32, .elements = contents_.target_elements});
+  columns_.push_back(column_of("inputs", contents_.inputs));
+  if (contents_.targets.elements > 0) {
+    columns_.push_back(column_of("labels", contents_.targets));
+    return;
   }
+  DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
+  const auto range = range_of(std::span(contents_.labels).subspan(begin, end - begin));
+  columns_.push_back({.name = "labels",
+                      .dtype = DType::kInt64,
+                      .elements = 1,
+                      .are_classes = true,
+                      .smallest = range.smallest,
+                      .largest = range.largest});
+}
+
+DatasetColumn MemoryDataset::column_of(const char* name, const Values& values) const {
+  DatasetColumn column{.name = name, .dtype = values.dtype, .elements = values.elements};
+  with_type(values.dtype, selected(values), [&column]<typename T>(std::span<T> found) {
+    if constexpr (std::is_integral_v<T>) {
+      const auto range = range_of(std::span<const T>(found));
+      column.smallest = range.smallest;
+      column.largest = range.largest;
+    }
+  });
+  return column;
+}
+
+std::span<std::byte> MemoryDataset::selected(const Values& values) const {
+  const std::uint64_t record_bytes = values.elements * size_of(values.dtype);
+  return {values.bytes.get() + begin_ * record_bytes, records_ * record_bytes};
 }
 
 void MemoryDataset::gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
@@ -37,35 +64,28 @@ void MemoryDataset::gather(std::span<const std::uint64_t> indices, std::size_t c
   DISTTRAIN_CHECK_LT(column, columns_.size());
   DISTTRAIN_CHECK_EQ(out.size(), indices.size() * element_count(as) * size_of(as.dtype));
   for (const std::uint64_t index : indices) DISTTRAIN_CHECK_LT(index, records_);
-  const bool is_float = as.dtype == DType::kFloat32 || as.dtype == DType::kFloat64;
   with_type(as.dtype, out, [&](auto values) {
     if (column == kInputs)
-      gather_inputs(indices, is_float ? scale_ : 1.0F, values);
+      gather_values(contents_.inputs, indices, scale_, values);
+    else if (contents_.targets.elements > 0)
+      gather_values(contents_.targets, indices, 1.0, values);
     else
-      gather_targets(indices, values);
+      gather_labels(indices, values);
   });
 }
 
 template <typename T>
-void MemoryDataset::gather_inputs(std::span<const std::uint64_t> indices, float scale, std::span<T> out) const {
-  const std::uint64_t elements = contents_.input_elements;
-  if (contents_.bytes != nullptr) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(contents_.bytes.get());
-    gather_rows(bytes + begin_ * elements, elements, indices, scale, out.data());
-  } else {
-    gather_rows(contents_.floats.data() + begin_ * elements, elements, indices, scale, out.data());
-  }
+void MemoryDataset::gather_values(const Values& values, std::span<const std::uint64_t> indices, double scale,
+                                  std::span<T> out) const {
+  DISTTRAIN_CHECK_EQ(out.size(), indices.size() * values.elements);
+  with_type(values.dtype, selected(values),
+            [&](auto from) { gather_rows(from.data(), values.elements, indices, scale, out.data()); });
 }
 
 template <typename T>
-void MemoryDataset::gather_targets(std::span<const std::uint64_t> indices, std::span<T> out) const {
+void MemoryDataset::gather_labels(std::span<const std::uint64_t> indices, std::span<T> out) const {
   if (indices.empty()) return;
   const std::size_t width = out.size() / indices.size();
-  if (contents_.target_elements != 0) {
-    DISTTRAIN_CHECK_EQ(width, contents_.target_elements);
-    gather_rows(contents_.targets.data() + begin_ * width, width, indices, 1.0F, out.data());
-    return;
-  }
   if (width > 1) std::fill(out.begin(), out.end(), T(0));
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t label = contents_.labels[begin_ + indices[i]];

@@ -10,16 +10,20 @@
 
 namespace disttrain::input {
 
-// All records of all files of a data set; data.records may select only some of them. The inputs are either in `bytes`
-// or in `floats`.
+// The values of one column for all records, record by record.
+struct Values {
+  DType dtype = DType::kFloat32;  // kUint8, kInt32, kInt64, kFloat32 or kFloat64
+  std::uint64_t elements = 0;     // of one record; 0: there are no values
+  std::unique_ptr<std::byte[]> bytes;
+};
+Values values_of(const std::vector<float>& values, std::uint64_t elements);
+
+// All records of all files of a data set; data.records may select only some of them.
 struct Contents {
   std::uint64_t records = 0;
-  std::uint64_t input_elements = 0;
-  std::unique_ptr<std::byte[]> bytes;  // inputs of type uint8
-  std::vector<float> floats;
-  std::uint64_t target_elements = 0;
-  std::vector<std::int64_t> labels;  // one per record, at least 0; empty if target_elements > 0
-  std::vector<float> targets;        // records * target_elements
+  Values inputs;
+  std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets
+  Values targets;
   std::vector<std::string> label_names;
   std::uint64_t bytes_read = 0;
 };
@@ -37,15 +41,19 @@ class MemoryDataset final : public Dataset {
               std::span<std::byte> out) const override;
 
  private:
+  DatasetColumn column_of(const char* name, const Values& values) const;
+  // The values of the records [begin_, begin_ + records_).
+  std::span<std::byte> selected(const Values& values) const;
   template <typename T>
-  void gather_inputs(std::span<const std::uint64_t> indices, float scale, std::span<T> out) const;
+  void gather_values(const Values& values, std::span<const std::uint64_t> indices, double scale,
+                     std::span<T> out) const;
   template <typename T>
-  void gather_targets(std::span<const std::uint64_t> indices, std::span<T> out) const;
+  void gather_labels(std::span<const std::uint64_t> indices, std::span<T> out) const;
 
   const Contents contents_;
   const std::uint64_t begin_;
   const std::uint64_t records_;
-  const float scale_;
+  const double scale_;
   std::vector<DatasetColumn> columns_;
 };
 

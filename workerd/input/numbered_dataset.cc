@@ -42,7 +42,7 @@ std::vector<ColumnSpec> columns_of(const Dataset& dataset, double scale) {
   std::vector<ColumnSpec> columns;
   for (const DatasetColumn& column : dataset.columns()) {
     ColumnSpec spec{.name = column.name, .dtype = DType::kFloat32, .shape = {}};
-    const bool keeps_its_type = column.dtype != DType::kUint8 || scale == 1.0;
+    const bool keeps_its_type = column.name == "labels" || scale == 1.0;
     if (keeps_its_type) spec.dtype = column.dtype;
     if (column.elements > 1) spec.shape = {column.elements};
     columns.push_back(std::move(spec));

@@ -13,8 +13,8 @@ namespace disttrain::input {
 // Its only column, "record", int64, is the number of the record: 0 .. records - 1.
 std::unique_ptr<Dataset> make_numbered_dataset(std::uint64_t records);
 
-// The columns as which a trainer gets a data set: whole labels as int64, bytes as uint8 if `scale` is 1, everything
-// else as float32.
+// The columns as which a trainer gets a data set: labels in their own type, and inputs too, unless `scale` makes
+// float32 of them.
 std::vector<ColumnSpec> columns_of(const Dataset& dataset, double scale);
 
 }  // namespace disttrain::input

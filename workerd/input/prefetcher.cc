@@ -76,6 +76,11 @@ std::unique_ptr<ReadyBatch> Prefetcher::try_pop() {
   return batch;
 }
 
+const ReadyBatch* Prefetcher::peek() const {
+  const std::lock_guard lock(mutex_);
+  return ready_.empty() ? nullptr : ready_.front().get();
+}
+
 void Prefetcher::recycle(std::unique_ptr<ReadyBatch> batch) {
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(batch));

@@ -71,6 +71,10 @@ class Prefetcher {
   // Returns the next batch, in the order of the requests. Returns null if that batch isn't ready yet.
   std::unique_ptr<ReadyBatch> try_pop();
 
+  // The batch that try_pop() would return now; null if it isn't ready yet. Valid until the consumer's next call of
+  // try_pop(), drop() or cancel().
+  const ReadyBatch* peek() const;
+
   // Returns the buffer.
   void recycle(std::unique_ptr<ReadyBatch> batch);
 

@@ -1,6 +1,7 @@
 #include "workerd/input/rows.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace disttrain::input {
 
@@ -16,34 +17,72 @@ void prefetch(const void* from, std::size_t bytes) {
   for (std::size_t at = 0; at < std::min(bytes, kMostPrefetchBytes); at += kLineBytes) __builtin_prefetch(line + at);
 }
 
+template <typename T, typename Out>
+Out converted(T value, [[maybe_unused]] Out scale) {
+  if constexpr (std::is_floating_point_v<Out>)
+    return static_cast<Out>(value) * scale;
+  else
+    return static_cast<Out>(value);
+}
+
 }  // namespace
 
 // Prefetches a few rows ahead. The rows are scattered over the memory, so without this each row would wait for memory.
 template <typename T, typename Out>
-void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
+void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
                  Out* __restrict out) {
   const std::size_t bytes = elements * sizeof(T);
+  const auto factor = static_cast<Out>(scale);
   for (std::size_t i = 0; i < std::min(kRowsAhead, indices.size()); ++i) {
     prefetch(values + indices[i] * elements, bytes);
   }
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (i + kRowsAhead < indices.size()) prefetch(values + indices[i + kRowsAhead] * elements, bytes);
     const T* __restrict row = values + indices[i] * elements;
-    for (std::size_t j = 0; j < elements; ++j) out[j] = static_cast<Out>(static_cast<float>(row[j]) * scale);
+    for (std::size_t j = 0; j < elements; ++j) out[j] = converted(row[j], factor);
     out += elements;
   }
 }
 
+template <typename T>
+Range<T> range_of(std::span<const T> values) {
+  Range<T> range{values[0], values[0]};
+  for (const T value : values) {
+    range.smallest = std::min(range.smallest, value);
+    range.largest = std::max(range.largest, value);
+  }
+  return range;
+}
+
 using Indices = std::span<const std::uint64_t>;
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, float*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, double*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, std::int32_t*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, std::int64_t*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, float, std::uint8_t*);
-template void gather_rows(const float*, std::uint64_t, Indices, float, float*);
-template void gather_rows(const float*, std::uint64_t, Indices, float, double*);
-template void gather_rows(const float*, std::uint64_t, Indices, float, std::int32_t*);
-template void gather_rows(const float*, std::uint64_t, Indices, float, std::int64_t*);
-template void gather_rows(const float*, std::uint64_t, Indices, float, std::uint8_t*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, float*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, double*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, std::int32_t*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, std::int64_t*);
+template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, std::uint8_t*);
+template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, float*);
+template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, double*);
+template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, std::int32_t*);
+template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, std::int64_t*);
+template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, std::uint8_t*);
+template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, float*);
+template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, double*);
+template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, std::int32_t*);
+template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, std::int64_t*);
+template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, std::uint8_t*);
+template void gather_rows(const float*, std::uint64_t, Indices, double, float*);
+template void gather_rows(const float*, std::uint64_t, Indices, double, double*);
+template void gather_rows(const float*, std::uint64_t, Indices, double, std::int32_t*);
+template void gather_rows(const float*, std::uint64_t, Indices, double, std::int64_t*);
+template void gather_rows(const float*, std::uint64_t, Indices, double, std::uint8_t*);
+template void gather_rows(const double*, std::uint64_t, Indices, double, float*);
+template void gather_rows(const double*, std::uint64_t, Indices, double, double*);
+template void gather_rows(const double*, std::uint64_t, Indices, double, std::int32_t*);
+template void gather_rows(const double*, std::uint64_t, Indices, double, std::int64_t*);
+template void gather_rows(const double*, std::uint64_t, Indices, double, std::uint8_t*);
+
+template Range<std::uint8_t> range_of(std::span<const std::uint8_t>);
+template Range<std::int32_t> range_of(std::span<const std::int32_t>);
+template Range<std::int64_t> range_of(std::span<const std::int64_t>);
 
 }  // namespace disttrain::input

@@ -8,11 +8,20 @@
 
 namespace disttrain::input {
 
-// For each i, copies row indices[i] of `values` to row i of `out`, multiplies it by `scale` and converts it to the type
-// of `out`. A row has `elements` values. `out` must have room for indices.size() rows. T is std::uint8_t or float. Out
-// is float, double, std::int32_t, std::int64_t or std::uint8_t.
+// For each i, copies row indices[i] of `values` to row i of `out`, and converts it to the type of `out`. Values that
+// become float or double are multiplied by `scale`; integers stay exact. A row has `elements` values. `out` must have
+// room for indices.size() rows. T and Out are float, double, std::int32_t, std::int64_t or std::uint8_t.
 template <typename T, typename Out>
-void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, float scale,
+void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
                  Out* out);
+
+// The smallest and the largest value of at least one value. T is an integer of those types.
+template <typename T>
+struct Range {
+  T smallest{};
+  T largest{};
+};
+template <typename T>
+Range<T> range_of(std::span<const T> values);
 
 }  // namespace disttrain::input

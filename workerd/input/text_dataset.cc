@@ -10,7 +10,7 @@
 namespace disttrain::input {
 
 TextDataset::TextDataset(Text text, std::uint64_t begin, std::uint64_t end, double scale)
-    : text_(std::move(text)), begin_(begin), records_(end - begin), scale_(static_cast<float>(scale)) {
+    : text_(std::move(text)), begin_(begin), records_(end - begin), scale_(scale) {
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, text_.records);
   const std::byte largest = *std::max_element(text_.bytes.begin(), text_.bytes.end());
@@ -32,13 +32,12 @@ void TextDataset::gather(std::span<const std::uint64_t> indices, std::size_t col
   DISTTRAIN_CHECK_EQ(column, 0U);
   DISTTRAIN_CHECK_EQ(element_count(as), text_.window);
   DISTTRAIN_CHECK_EQ(out.size(), indices.size() * text_.window * size_of(as.dtype));
-  const bool is_float = as.dtype == DType::kFloat32 || as.dtype == DType::kFloat64;
   with_type(as.dtype, out, [&](auto values) {
     constexpr std::uint64_t kFirst[] = {0};
     for (std::size_t i = 0; i < indices.size(); ++i) {
       DISTTRAIN_CHECK_LT(indices[i], records_);
       const auto* window = reinterpret_cast<const std::uint8_t*>(text_.bytes.data()) + first_byte(begin_ + indices[i]);
-      gather_rows(window, text_.window, kFirst, is_float ? scale_ : 1.0F, values.data() + i * text_.window);
+      gather_rows(window, text_.window, kFirst, scale_, values.data() + i * text_.window);
     }
   });
 }

@@ -43,7 +43,7 @@ class TextDataset final : public Dataset {
   const Text text_;
   const std::uint64_t begin_;
   const std::uint64_t records_;
-  const float scale_;
+  const double scale_;
   const std::vector<std::string> no_names_;
   std::vector<DatasetColumn> columns_;
 };

@@ -1,8 +1,28 @@
 #include "workerd/trainer/output_lines.h"
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 #include "common/printable.h"
 
 namespace disttrain::workerd {
+
+bool LineLimit::admits(Instant now) {
+  const std::chrono::duration<double> since = filled_at_ == Instant() ? Duration() : now - filled_at_;
+  room_ = std::min(kLoggedLinesAtOnce, room_ + since.count() * kLoggedLinesPerSecond);
+  filled_at_ = now;
+  const bool has_room = room_ >= 1;
+  if (has_room)
+    --room_;
+  else
+    ++dropped_;
+  return has_room;
+}
+
+std::uint64_t LineLimit::take_dropped() {
+  return std::exchange(dropped_, 0);
+}
 
 void LastLines::add(const std::string& line) {
   lines_.push_back(line);
@@ -15,7 +35,12 @@ void LastLines::add(const std::string& line) {
 
 std::string LastLines::text() const {
   std::string text;
-  for (const std::string& line : lines_) text += "\n  " + line;
+  // A byte that isn't text is longer when it is shown, so the limit is checked again.
+  for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
+    const std::string shown = printable(*line);
+    if (!text.empty() && text.size() + shown.size() + 3 > kKeptOutputBytes) break;
+    text.insert(0, "\n  " + std::string(cut_text(shown, kKeptOutputBytes)));
+  }
   return text;
 }
 
@@ -34,7 +59,7 @@ void OutputLines::add(std::string_view bytes, const OnLine& on_line) {
 
 void OutputLines::end(const OnLine& on_line) {
   if (partial_.find_first_not_of(" \t") != std::string::npos)
-    on_line(printable(cut_text(partial_, kMaxOutputLineBytes)) + (is_cut_ ? " (the rest is left out)" : ""));
+    on_line(is_cut_ ? std::string(cut_text(partial_, kMaxOutputLineBytes)) + " (the rest is left out)" : partial_);
   partial_.clear();
   is_cut_ = false;
 }

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
+
+#include "common/time.h"
 
 namespace disttrain::workerd {
 
@@ -14,11 +17,30 @@ inline constexpr std::size_t kMaxOutputLineBytes = 2000;  // the rest of a longe
 inline constexpr std::size_t kKeptOutputLines = 30;
 inline constexpr std::size_t kKeptOutputBytes = 3000;  // of all kept lines; fits into kMaxTextBytes with the sentence
 
+// A trainer that prints without end must not fill the disk of the log. So the log gets this many lines at once, and
+// this many in each further second.
+inline constexpr double kLoggedLinesAtOnce = 2000;
+inline constexpr double kLoggedLinesPerSecond = 100;
+
+// Decides which lines go to the log.
+class LineLimit {
+ public:
+  // Whether the next line goes to the log. `now` never decreases.
+  bool admits(Instant now);
+  // How many lines weren't admitted since the last call.
+  std::uint64_t take_dropped();
+
+ private:
+  double room_ = kLoggedLinesAtOnce;
+  Instant filled_at_{};  // when room_ was computed; the epoch: never
+  std::uint64_t dropped_ = 0;
+};
+
 // The last lines of all streams of a process, in the order in which they came.
 class LastLines {
  public:
   void add(const std::string& line);
-  // The lines, each after a newline and two blanks. "" if there are none.
+  // The lines, safe to show, each after a newline and two blanks. "" if there are none.
   std::string text() const;
 
  private:
@@ -28,7 +50,8 @@ class LastLines {
 
 class OutputLines {
  public:
-  // Gets each line, safe to show (common/printable.h), without its newline. Empty lines are left out.
+  // Gets each line without its newline. Empty lines are left out. The line isn't safe to show yet (common/printable.h):
+  // most lines of a process that prints without end are never shown.
   using OnLine = std::function<void(const std::string& line)>;
 
   void add(std::string_view bytes, const OnLine& on_line);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <asio/posix/stream_descriptor.hpp>
 #include <csignal>
@@ -19,7 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kSendLimit = 10s;     // a trainer that waits for a message reads it at once
-constexpr Duration kTraceTime = 1s;      // how long Python may take to print where its threads are
+constexpr Duration kTraceTime = 1s;      // the most time that Python gets to print where its threads are
+constexpr int kTraceShare = 6;           // and the share of the time that the trainer had to answer
 constexpr Duration kTerminateTime = 2s;  // between SIGTERM and SIGKILL
 constexpr Duration kEndedTime = 200ms;   // for the end of a process that has closed its socket
 constexpr Duration kPollEvery = 100ms;
@@ -159,8 +161,10 @@ Result<TrainerMessage> RunningTrainer::wait(Instant since, Duration limit, const
 Error RunningTrainer::give_up_on(Duration waited) {
   if (has_sdk_ && !process_->check_end()) {
     process_->signal_group(SIGUSR1);  // the package disttrain registers faulthandler for it
-    process_->wait_for_end(kTraceTime);
+    process_->wait_for_end(std::min(kTraceTime, waited / kTraceShare));
   }
+  // The chief's own limit ends soon (job.stall_timeout), so there is no time for SIGTERM.
+  process_->signal_group(SIGKILL);
   return fail_with(ErrorCode::kUnavailable, "hasn't answered for " + format_duration(waited));
 }
 
@@ -173,7 +177,11 @@ Error RunningTrainer::ended() {
   how_it_ended_ = process_->check_end();
   const TrainerEnd& how = *how_it_ended_;
   std::string what = how.sentence();
-  if (how.signal == 0 && how.exit_code == 0)
+  if (how.signal == 0 && how.exit_code == 0 && !has_sdk_)
+    what +=
+        " before it had called disttrain.init(); model.trainer must name a script that trains with the package "
+        "disttrain";
+  else if (how.signal == 0 && how.exit_code == 0)
     what += " before the job was over; its loop must run until job.batches() ends";
   return fail_with(ErrorCode::kUnavailable, what);
 }

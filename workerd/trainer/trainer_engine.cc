@@ -7,6 +7,7 @@
 
 #include "common/check.h"
 #include "common/daemon/clock.h"
+#include "common/timeouts.h"
 
 namespace disttrain::workerd {
 
@@ -24,6 +25,12 @@ std::string activity_of(const EngineInput& input) {
       break;
   }
   return "in step " + std::to_string(input.seed.step);
+}
+
+std::string name_of(const TrainerMessage& message) {
+  if (std::holds_alternative<TrainerFinished>(message)) return "the end of a computation";
+  if (std::holds_alternative<TrainerReady>(message)) return "gradients";
+  return "a message";
 }
 
 Status check_data(const TrainerModel& model, const TrainerOptions& options) {
@@ -98,7 +105,7 @@ Result<TrainerModel> TrainerEngine::handshake() {
   if (!hello) return tl::unexpected(hello.error());
   if (!std::holds_alternative<TrainerHello>(*hello))
     return tl::unexpected(trainer_->refuse("didn't begin with the message \"hello\""));
-  if (Status ok = trainer_->send(welcome_message(options_.columns, options_.batch_size), {}); !ok)
+  if (Status ok = trainer_->send(welcome_message(options_.columns, options_.batch_size, options_.seed), {}); !ok)
     return tl::unexpected(ok.error());
   trainer_->set_activity("before job.batches() began");
   Result<TrainerMessage> described = trainer_->wait(since, options_.start_timeout, world_.is_cancelled);
@@ -196,6 +203,10 @@ void TrainerEngine::start(const EngineInput& input, EngineSink& sink) {
   watch_the_clock();
 }
 
+Duration TrainerEngine::limit() const {
+  return options_.answer_timeout * (program_ == Program::kEvaluate ? kEvaluationPatience : 1);
+}
+
 Status TrainerEngine::send_start(const EngineInput& input) {
   TrainerStart start;
   start.number = ++number_;
@@ -206,14 +217,21 @@ Status TrainerEngine::send_start(const EngineInput& input) {
   start.parameters = *world_.arena.find(std::as_bytes(parameters_));
   start.gradients = *world_.arena.find(std::as_bytes(gradients_));
   std::vector<Arena::Place> places = {start.parameters, start.gradients};
+  std::vector<ColumnValues> columns(input.batch.columns.begin(), input.batch.columns.end());
+  const bool has_next = options_.columns.empty() && input.next && input.next->examples > 0;
+  if (has_next) columns.push_back(input.next->columns.front());
   try {
-    start.columns = columns_.share(input.batch.columns);
+    start.columns = columns_.share(columns);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kUnavailable, "not enough memory to share a batch with the trainer");
   }
   for (const SharedColumn& column : start.columns) {
     places.push_back(column.values);
     if (column.row_end_bytes > 0) places.push_back(column.row_ends);
+  }
+  if (has_next) {
+    start.next = start.columns.back();
+    start.columns.pop_back();
   }
   return send(start_message(start), places);
 }
@@ -230,8 +248,8 @@ void TrainerEngine::finish_empty(const EngineInput& input) {
     std::fill(gradients_.begin(), gradients_.end(), 0.0F);
     for (std::size_t v = 0; v < spec_.variables.size(); ++v) {
       if (spec_.variables[v].kind != VariableKind::kState) continue;
-      const std::uint64_t elements = element_count(spec_.variables[v]);
-      std::ranges::copy(parameters_.subspan(layout_.variable_begins[v], elements),
+      const std::uint64_t words = word_count(spec_.variables[v]);
+      std::ranges::copy(parameters_.subspan(layout_.variable_begins[v], words),
                         gradients_.subspan(layout_.variable_begins[v]).begin());
     }
     sink.ready(0, gradients_.size());
@@ -245,7 +263,7 @@ void TrainerEngine::abort() {
   // The trainer goes on computing. Its answer must come before the arrays may be used for something else.
   const Instant since = daemon::now();
   for (;;) {
-    const Result<TrainerMessage> message = trainer_->wait(since, options_.answer_timeout, world_.is_cancelled);
+    const Result<TrainerMessage> message = trainer_->wait(since, limit(), world_.is_cancelled);
     if (!message) {
       const Error why = drop_trainer(message.error());
       if (why.code != ErrorCode::kTemporary) unreported_ = why;
@@ -257,6 +275,15 @@ void TrainerEngine::abort() {
 }
 
 // ---- what the trainer says ----
+
+namespace {
+
+bool has_doubles(const ModelSpec& model) {
+  return std::any_of(model.variables.begin(), model.variables.end(),
+                     [](const VariableSpec& variable) { return variable.dtype == DType::kFloat64; });
+}
+
+}  // namespace
 
 void TrainerEngine::on_event() {
   if (is_handling_) return;  // the outer call reads all messages
@@ -283,14 +310,16 @@ void TrainerEngine::handle(TrainerMessage& message) {
   auto* const finished = std::get_if<TrainerFinished>(&message);
   if (sink_ != nullptr && ready != nullptr && ready->number == number_) return handle_ready(*ready);
   if (sink_ != nullptr && finished != nullptr && finished->number == number_) return handle_finished(*finished);
-  fail_computation(drop_trainer(trainer_->refuse("sent a message that nobody had asked for")));
+  fail_computation(drop_trainer(trainer_->refuse("sent " + name_of(message) + " without being asked, or twice")));
 }
 
 void TrainerEngine::handle_ready(const TrainerReady& ready) {
   const std::uint64_t end = ready.end;
-  if (program_ != Program::kStep || end <= ready_ || end > gradients_.size())
+  // An odd end of a model with doubles could lie within a double.
+  const bool is_within_double = end % 2 != 0 && end < gradients_.size() && has_doubles(spec_);
+  if (program_ != Program::kStep || end <= ready_ || end > gradients_.size() || is_within_double)
     return fail_computation(drop_trainer(trainer_->refuse(
-        "announced the gradients of elements " + std::to_string(ready_) + " to " + std::to_string(end) + " of " +
+        "announced the gradients of the words " + std::to_string(ready_) + " to " + std::to_string(end) + " of " +
         std::to_string(gradients_.size()) + "; expected ascending ranges of a step's gradients")));
   sink_->ready(std::exchange(ready_, end), end);
 }
@@ -327,13 +356,13 @@ void TrainerEngine::fail_computation(const Error& why) {
 }
 
 void TrainerEngine::watch_the_clock() {
-  clock_.expires_after(options_.answer_timeout);
+  clock_.expires_after(limit());
   clock_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (cancelled || !*alive || sink_ == nullptr || !trainer_) return;
     // The answer may have arrived while the loop was busy with something else.
     on_event();
     if (sink_ == nullptr || !trainer_ || clock_.expiry() > asio::steady_timer::clock_type::now()) return;
-    fail_computation(drop_trainer(trainer_->give_up_on(options_.answer_timeout)));
+    fail_computation(drop_trainer(trainer_->give_up_on(limit())));
   });
 }
 

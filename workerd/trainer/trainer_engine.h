@@ -29,9 +29,10 @@ struct TrainerOptions {
   // The columns of the job's [data]. Empty: the job has no [data], and the trainer reads a data set of its own.
   std::vector<ColumnSpec> columns;
   std::uint64_t batch_size = 0;  // the most records of a step
+  std::uint64_t seed = 0;        // of the job
   Duration start_timeout{};      // from the start of the process to its `describe`
-  // The longest computation. It must be shorter than job.stall_timeout: a worker whose trainer hangs then fails before
-  // the job does.
+  // The longest computation of a step. It must be shorter than job.stall_timeout: a worker whose trainer hangs then
+  // fails before the job does. An evaluation's batch may take kEvaluationPatience times as long (common/timeouts.h).
   Duration answer_timeout{};
   // For the lines of the script after its loop. Then the engine kills the trainer.
   Duration end_timeout = std::chrono::seconds(5);
@@ -59,6 +60,7 @@ class TrainerEngine final : public Engine {
   const TrainerModel& model() const { return model_; }
 
   const ModelSpec& describe() const override { return spec_; }
+  Status takes(Program, std::uint64_t) const override { return {}; }
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override;
   // Blocks until the trainer has answered, and uses the array of gradients.
   Result<std::vector<float>> initial_values() override;
@@ -77,6 +79,8 @@ class TrainerEngine final : public Engine {
   Status send(nlohmann::json message, std::span<const Arena::Place> places);
   Error drop_trainer(const Error& why);
 
+  // How long the computation under way may take.
+  Duration limit() const;
   Status send_start(const EngineInput& input);
   void finish_empty(const EngineInput& input);
   void on_event();

@@ -17,6 +17,7 @@
 
 #include "common/check.h"
 #include "common/daemon/clock.h"
+#include "common/printable.h"
 
 extern char** environ;
 
@@ -25,6 +26,8 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr std::size_t kPipeReadBytes = 16 * 1024;
+// With the default of 64 KiB, a trainer that prints much would wait for the worker's thread each time.
+constexpr int kPipeBytes = 1024 * 1024;
 constexpr std::size_t kReadsInARow = 64;  // a process that prints without end must not keep the worker's thread
 
 std::uint64_t oom_kills_now() {
@@ -108,6 +111,7 @@ Result<Pipe> make_pipe() {
   std::array<int, 2> fds{};
   if (::pipe2(fds.data(), O_CLOEXEC) != 0)
     return fail(ErrorCode::kUnavailable, std::string("can't make a pipe for the trainer: ") + std::strerror(errno));
+  ::fcntl(fds[1], F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe does, too
   return Pipe{Descriptor(fds[0]), Descriptor(fds[1])};
 }
 
@@ -116,7 +120,10 @@ Result<Pipe> make_pipe() {
 std::string TrainerEnd::sentence() const {
   if (signal == 0) return "ended with exit code " + std::to_string(exit_code);
   const std::string killed = "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
-  return out_of_memory ? killed + ", because this host was out of memory: the kernel killed it" : killed;
+  if (out_of_memory) return killed + ", because this host was out of memory: the kernel killed it";
+  // Not every container shows the kernel's count.
+  if (signal == SIGKILL) return killed + "; possibly out of memory: see `dmesg | tail`";
+  return killed;
 }
 
 std::uint64_t oom_kills_in(const std::string& vmstat) {
@@ -186,7 +193,7 @@ TrainerProcess::~TrainerProcess() {
 void TrainerProcess::read_stream(Descriptor& from, OutputLines& lines) {
   const auto keep = [this](const std::string& line) {
     last_lines_.add(line);
-    if (on_line_) on_line_(line);
+    log(line);
   };
   std::array<char, kPipeReadBytes> buffer{};
   for (std::size_t i = 0; from && i < kReadsInARow; ++i) {
@@ -202,9 +209,21 @@ void TrainerProcess::read_stream(Descriptor& from, OutputLines& lines) {
   }
 }
 
+void TrainerProcess::log(const std::string& line) {
+  if (!on_line_ || !limit_.admits(daemon::now())) return;
+  log_dropped();
+  on_line_(printable(line));
+}
+
+void TrainerProcess::log_dropped() {
+  if (const std::uint64_t dropped = limit_.take_dropped(); dropped > 0 && on_line_)
+    on_line_("(" + std::to_string(dropped) + " lines are left out, because it prints too fast for the log)");
+}
+
 bool TrainerProcess::read_output() {
   read_stream(stdout_, stdout_lines_);
   read_stream(stderr_, stderr_lines_);
+  if (!stdout_ && !stderr_) log_dropped();
   return stdout_ || stderr_;
 }
 

@@ -41,7 +41,8 @@ struct TrainerEnd {
 
 class TrainerProcess {
  public:
-  // Gets each line that the process prints.
+  // Gets the lines that the process prints, safe to show, but not more than LineLimit admits. A line of its own says
+  // how many were left out.
   using OnLine = std::function<void(const std::string& line)>;
 
   // The process inherits `socket`. Errors: kConfig if the program or the folder can't be used; kUnavailable if the
@@ -75,6 +76,8 @@ class TrainerProcess {
  private:
   TrainerProcess(pid_t pid, OnLine on_line) : pid_(pid), on_line_(std::move(on_line)) {}
   void read_stream(Descriptor& from, OutputLines& lines);
+  void log(const std::string& line);
+  void log_dropped();
 
   const pid_t pid_;
   const OnLine on_line_;
@@ -85,6 +88,7 @@ class TrainerProcess {
   OutputLines stdout_lines_;
   OutputLines stderr_lines_;
   LastLines last_lines_;
+  LineLimit limit_;
   std::optional<TrainerEnd> end_;
 };
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/bounded_json.h"
 #include "common/bounds.h"
 #include "common/printable.h"
 
@@ -41,8 +42,9 @@ const std::string& text_of(const json& value, const char* what, std::size_t most
 }
 
 const json& list_of(const json& value, const char* what, std::size_t most) {
-  if (!value.is_array() || value.size() > most)
-    throw Wrong{std::string("with ") + what + " that isn't a list of at most " + std::to_string(most) + " entries"};
+  if (!value.is_array()) throw Wrong{std::string("with \"") + what + "\" that isn't a list"};
+  if (value.size() > most)
+    throw Wrong{"with " + std::to_string(value.size()) + " " + what + ", expected at most " + std::to_string(most)};
   return value;
 }
 
@@ -61,14 +63,16 @@ double real_of(const json& value, const char* what) {
 }
 
 VariableSpec variable_of(const json& entry) {
-  if (!entry.is_array() || entry.size() != 3) throw Wrong{"with a variable that isn't [name, shape, kind]"};
+  if (!entry.is_array() || entry.size() < 3 || entry.size() > 4)
+    throw Wrong{"with a variable that isn't [name, shape, kind, dtype]"};
   VariableSpec variable;
   variable.name = text_of(entry[0], "a variable's name", kMaxVariableNameBytes);
   if (variable.name.empty() || !is_printable(variable.name))
     throw Wrong{"with a variable whose name \"" + printable(variable.name) + "\" is empty or can't be printed"};
   std::uint64_t elements = 1;
-  for (const json& dimension : list_of(entry[1], "a variable's shape", kMaxDimensions)) {
-    const std::uint64_t size = count_of(dimension, "a dimension", kMaxElements);
+  for (const json& dimension : list_of(entry[1], "dimensions of a variable", kMaxDimensions)) {
+    const std::uint64_t size =
+        count_of(dimension, ("a dimension of the variable \"" + variable.name + "\"").c_str(), kMaxElements);
     if (size == 0 || elements > kMaxElements / size)
       throw Wrong{"with the variable \"" + variable.name + "\", which has no elements or more than " +
                   std::to_string(kMaxElements)};
@@ -80,6 +84,11 @@ VariableSpec variable_of(const json& entry) {
     throw Wrong{"with the variable \"" + variable.name + "\" of kind \"" + printable(kind) +
                 "\", expected \"trainable\" or \"state\""};
   if (kind == "state") variable.kind = VariableKind::kState;
+  const std::string dtype = entry.size() == 4 ? text_of(entry[3], "a variable's dtype", 20) : "float32";
+  if (dtype != "float32" && dtype != "float64")
+    throw Wrong{"with the variable \"" + variable.name + "\" of dtype \"" + printable(dtype) +
+                "\", expected \"float32\" or \"float64\""};
+  if (dtype == "float64") variable.dtype = DType::kFloat64;
   variable.initializer = Initializer{InitializerKind::kZeros, 0.0};
   return variable;
 }
@@ -168,7 +177,7 @@ const char* name_of(Program program) {
 }  // namespace
 
 Result<TrainerMessage> parse_trainer_message(const RawMessage& raw) {
-  const json message = json::parse(raw.text, nullptr, false);
+  const json message = parse_bounded_json(raw.text);
   const auto type = message.is_object() ? message.find("type") : message.end();
   if (!message.is_object() || type == message.end() || !type->is_string())
     return fail(ErrorCode::kConfig, "sent bytes on its socket that aren't a message of the package disttrain");
@@ -180,8 +189,8 @@ Result<TrainerMessage> parse_trainer_message(const RawMessage& raw) {
   }
 }
 
-json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch_size) {
-  json message = {{"type", "welcome"}, {"protocol", kTrainerProtocol}, {"batch_size", batch_size}};
+json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch_size, std::uint64_t seed) {
+  json message = {{"type", "welcome"}, {"protocol", kTrainerProtocol}, {"batch_size", batch_size}, {"seed", seed}};
   json& list = message["columns"] = json::array();
   for (const ColumnSpec& column : columns)
     list.push_back({{"name", column.name},
@@ -192,7 +201,7 @@ json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch
 }
 
 json open_message(const Layout& layout) {
-  return {{"type", "open"}, {"begins", layout.variable_begins}, {"elements", element_count(layout.model)}};
+  return {{"type", "open"}, {"begins", layout.variable_begins}, {"words", word_count(layout.model)}};
 }
 
 json values_message(const Arena::Place& into) {
@@ -220,6 +229,7 @@ json start_message(const TrainerStart& start) {
     }
     columns.push_back(std::move(part));
   }
+  if (start.next) message["next"] = {start.next->values.block, start.next->values.offset, start.next->bytes};
   return message;
 }
 

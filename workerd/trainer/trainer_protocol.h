@@ -2,7 +2,7 @@
 // carries them. python/disttrain/cluster_job.py is the trainer's side.
 //
 //   trainer -> worker                        worker -> trainer
-//   hello      who speaks, once              welcome   the job's columns and batch size
+//   hello      who speaks, once              welcome   the job's columns, batch size and seed
 //   describe   the model, once               open      the places of the variables in the flat arrays
 //   values     the answer to `values`        values    asks for the initial values
 //   ready      an early range of gradients   start     a computation
@@ -12,6 +12,8 @@
 //
 // After `describe` the trainer waits for messages of the worker, and answers `values` and `start`.
 //
+// A place in the flat arrays is a number of words of 4 bytes, as in common/layout.h.
+//
 // Shared memory: a message of the worker that has the key `blocks`, a list of [number, bytes], brings as many
 // descriptors, one file for each block. The key `drop` lists blocks that the worker has released. A place is
 // [block, offset in bytes]; a part is [block, offset, bytes].
@@ -19,6 +21,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -57,7 +60,7 @@ struct TrainerValues {};
 
 struct TrainerReady {
   std::uint64_t number = 0;  // that of the `start`
-  std::uint64_t end = 0;     // the gradients of all flat elements before this one are final
+  std::uint64_t end = 0;     // the gradients at all flat words before this one are final
 };
 
 struct TrainerFinished {
@@ -81,7 +84,7 @@ using TrainerMessage = std::variant<TrainerHello, TrainerModel, TrainerValues, T
 Result<TrainerMessage> parse_trainer_message(const RawMessage& raw);
 
 // The messages of the worker.
-nlohmann::json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch_size);
+nlohmann::json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch_size, std::uint64_t seed);
 nlohmann::json open_message(const Layout& layout);
 nlohmann::json values_message(const Arena::Place& into);
 // Where the columns' values are; row_ends only if the column has them.
@@ -100,6 +103,8 @@ struct TrainerStart {
   Arena::Place parameters;
   Arena::Place gradients;
   std::vector<SharedColumn> columns;
+  // The numbers of the records that the next step will probably have, if the trainer reads its own data set.
+  std::optional<SharedColumn> next;
 };
 nlohmann::json start_message(const TrainerStart& start);
 nlohmann::json end_message();

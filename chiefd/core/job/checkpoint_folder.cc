@@ -26,9 +26,9 @@ void CheckpointFolder::ask_newest(Turn& turn) {
   const std::string committed = newest_ ? newest_->path : "";
   if (is_open_) return turn.folder_work(setup_.id, stage_.ticket(), FindNewest{generation_.mark(), committed});
   const bool must_be_empty = setup_.config().checkpoint.restore == Restore::kNone && generation_.number().value == 0;
-  turn.folder_work(
-      setup_.id, stage_.ticket(),
-      OpenFolder{setup_.config().checkpoint.directory, setup_.name(), must_be_empty, generation_.mark(), committed});
+  turn.folder_work(setup_.id, stage_.ticket(),
+                   OpenFolder{setup_.config().checkpoint.directory, setup_.name(), must_be_empty, generation_.mark(),
+                              committed, setup_.config().model.program});
 }
 
 void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {
@@ -40,6 +40,7 @@ void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer)
   mark_ = answer->mark;
   newest_generation_ = std::max(newest_generation_, answer->newest_generation);
   note_broken(turn, answer->broken);
+  if (!answer->program_warning.empty()) events_.tell(turn, "checkpoint_program", 2, answer->program_warning);
   if (answer->newest) stats_.note_bytes(answer->newest->bytes);
   if (!is_waited_for) return;
   stage_.clear_deadline();

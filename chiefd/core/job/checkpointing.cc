@@ -156,6 +156,7 @@ void Checkpointing::on_committed(Turn& turn, const FolderAnswer& answer) {
                "checkpoint of step " + std::to_string(step.value) + ": " + answer.path + ", " +
                    describe_costs(attempt, turn.now));
   if (!answer.warning.empty()) events_.tell(turn, "checkpoint_retention", 2, answer.warning);
+  if (!answer.program_warning.empty()) events_.tell(turn, "checkpoint_program", 2, answer.program_warning);
   savers_.answer(turn, CheckpointSaved{answer.path, step});
   if (stage_.is(Stage::kFinalCut)) return final_checkpoint_.take(turn);
   schedule_.set_saved(attempt.holds);

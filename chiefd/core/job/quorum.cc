@@ -41,11 +41,10 @@ void Quorum::check(Turn& turn) {
   if (const std::optional<TaskId> lost = last_hope(turn))
     return ending_.fail(
         turn,
-        Error{ErrorCode::kFailed, to_string(*lost) + " was lost more than job.max_restarts (" +
-                                      std::to_string(setup_.config().job.max_restarts) +
-                                      ") times within job.restart_window, and too few other workers are left" +
-                                      (worker_losses_.last_why().empty() ? "" : "; the last loss: ") +
-                                      worker_losses_.last_why()},
+        Error{ErrorCode::kFailed,
+              "it was lost more than job.max_restarts (" + std::to_string(setup_.config().job.max_restarts) +
+                  ") times within job.restart_window, and too few other workers are left" +
+                  (worker_losses_.last_why().empty() ? "" : "; the last loss: ") + worker_losses_.last_why()},
         *lost);
   if (!pauses_.is_short()) {
     pauses_.begin_shortage(turn.now);

@@ -6,15 +6,9 @@
 
 #include "chiefd/core/job/parts.h"
 #include "common/format_duration.h"
+#include "common/timeouts.h"
 
 namespace disttrain::chiefd {
-namespace {
-
-// While a worker evaluates, the other workers may wait for job.stall_timeout times this number.
-constexpr int kEvaluationPatience = 10;
-
-}  // namespace
-
 Stall::Stall(JobParts& parts)
     : setup_(parts.setup),
       condition_(parts.condition),

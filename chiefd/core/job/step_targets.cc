@@ -23,13 +23,13 @@ std::uint64_t end_of_epochs(const TrainSection& train, std::uint64_t records, co
   // With backup workers a step takes only the batches of `aggregate` workers.
   const std::uint64_t in_step = train.aggregate != 0 ? train.aggregate : std::max<std::uint64_t>(workers, 1);
   const std::uint64_t ranks = train.mode == Mode::kSync ? in_step : 1;
-  const std::uint64_t of_an_epoch = ceil_div(records, train.batch_size * ranks);
+  const std::uint64_t of_an_epoch = ceil_div(records, train.step_records() * ranks);
   const std::uint64_t touched = report.complete_epochs + report.ledger.size();
   std::uint64_t left = touched < train.epochs ? (train.epochs - touched) * of_an_epoch : 0;
   for (const EpochLedger& epoch : report.ledger) {
     std::uint64_t visited = 0;
     for (const Interval& interval : epoch.visited) visited += interval.end - interval.begin;
-    left += ceil_div(records - std::min(records, visited), train.batch_size * ranks);
+    left += ceil_div(records - std::min(records, visited), train.step_records() * ranks);
   }
   return report.global_step.value + left;
 }
@@ -39,7 +39,8 @@ std::uint64_t end_of_epochs(const TrainSection& train, std::uint64_t records, co
 std::uint64_t end_of_whole_sets(const TrainSection& train, std::uint64_t records, const Workers& workers) {
   if (train.epochs == 0) return 0;
   const std::vector<Member>& roster = workers.roster().members;
-  std::uint64_t steps = train.epochs * ceil_div(records, std::max(train.batch_size, 1u)) * roster.size();
+  std::uint64_t steps =
+      train.epochs * ceil_div(records, std::max<std::uint64_t>(train.step_records(), 1)) * roster.size();
   for (const auto& [task, clock] : workers.lost_clocks())
     if (std::none_of(roster.begin(), roster.end(), [task = task](const Member& member) { return member.task == task; }))
       steps += clock.value;
@@ -52,7 +53,8 @@ std::uint64_t effective_steps(const JobSetup& setup, const GenerationPlan& gener
   const TrainSection& train = setup.config().train;
   if (train.mode != Mode::kSync || setup.config().data.sharding != Sharding::kNone || !generation.described())
     return train.steps;
-  return smaller_limit(train.steps, train.epochs * ceil_div(generation.described()->train_records, train.batch_size));
+  return smaller_limit(train.steps,
+                       train.epochs * ceil_div(generation.described()->train_records, train.step_records()));
 }
 
 SharedJobConfig resolved_config(const JobSetup& setup, const GenerationPlan& generation) {

@@ -68,7 +68,7 @@ Keys transport_keys(TransportConfig& transport) {
        "how tensors travel"},
       {"credits", integer(transport.credits, 1, 64), "the most frames that a channel may have unanswered"},
       {"max_connections", integer(transport.max_connections, 1, 1'000'000),
-       "the most connections that a task accepts; it closes further ones"},
+       "the most accepted connections that a task has open at the same time; it closes further ones"},
       {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h),
        "a new connection is closed if its hello doesn't come within this time"},
       {"congestion_control", text(transport.congestion_control),

@@ -83,7 +83,7 @@ Keys identity_keys(JobSection& job) {
                                          {"round_robin", Placement::kRoundRobin},
                                          {"greedy", Placement::kGreedy},
                                          {"partitioned", Placement::kPartitioned}}),
-       "how variables are assigned to shards"},
+       "how variables are assigned to shards; with the update rule lamb, balanced deals whole variables"},
       {"min_workers", integer(job.min_workers, 1, kAnyCount),
        "the fewest workers with which the job runs; with fewer, it doesn't begin, or pauses if it has begun"},
       {"on_worker_loss",
@@ -131,24 +131,30 @@ Keys data_keys(DataSection& data, bool is_needed) {
 Keys optimizer_keys(OptimizerConfig& optimizer) {
   return {
       {"rule",
-       choice<Rule>(optimizer.rule,
-                    {{"sgd", Rule::kSgd},
-                     {"momentum", Rule::kMomentum},
-                     {"nesterov", Rule::kNesterov},
-                     {"adagrad", Rule::kAdagrad},
-                     {"rmsprop", Rule::kRmsprop},
-                     {"adam", Rule::kAdam},
-                     {"adamw", Rule::kAdamw}},
-                    {"lamb", "ftrl"}),
+       choice<Rule>(optimizer.rule, {{"sgd", Rule::kSgd},
+                                     {"momentum", Rule::kMomentum},
+                                     {"nesterov", Rule::kNesterov},
+                                     {"adagrad", Rule::kAdagrad},
+                                     {"rmsprop", Rule::kRmsprop},
+                                     {"adam", Rule::kAdam},
+                                     {"adamw", Rule::kAdamw},
+                                     {"lamb", Rule::kLamb},
+                                     {"ftrl", Rule::kFtrl}}),
        "update rule"},
       {"learning_rate", real(optimizer.learning_rate, above(0.0)), "step size"},
       {"weight_decay", real(optimizer.weight_decay, at_least(0.0)),
-       "weight of the L2 term that is added to the gradient; adamw shrinks the parameter itself instead"},
+       "weight of the L2 term that is added to the gradient; adamw shrinks the parameter itself instead, and lamb adds "
+       "the term to the direction of its update"},
+      {"weight_decay_of",
+       choice<DecayOf>(optimizer.weight_decay_of, {{"all", DecayOf::kAll}, {"matrices", DecayOf::kMatrices}}),
+       "all variables, or only those of two or more dimensions: not biases and weights of normalizations"},
       {"momentum", real(optimizer.momentum, {0.0, true, 1.0, false}), "momentum, nesterov, rmsprop"},
-      {"beta1", real(optimizer.beta1, {0.0, true, 1.0, false}), "adam, adamw"},
-      {"beta2", real(optimizer.beta2, {0.0, true, 1.0, false}), "adam, adamw"},
+      {"beta1", real(optimizer.beta1, {0.0, true, 1.0, false}), "adam, adamw, lamb"},
+      {"beta2", real(optimizer.beta2, {0.0, true, 1.0, false}), "adam, adamw, lamb"},
       {"rho", real(optimizer.rho, {0.0, true, 1.0, false}), "rmsprop"},
-      {"epsilon", real(optimizer.epsilon, above(0.0)), "adagrad, rmsprop, adam, adamw"},
+      {"epsilon", real(optimizer.epsilon, above(0.0)), "adagrad, rmsprop, adam, adamw, lamb"},
+      {"l1", real(optimizer.l1, at_least(0.0)), "ftrl: weight of the L1 term, which makes small parameters 0"},
+      {"l2", real(optimizer.l2, at_least(0.0)), "ftrl: weight of the L2 term"},
   };
 }
 
@@ -204,7 +210,11 @@ Keys train_keys(TrainSection& train) {
        "ssp: how many steps the fastest worker may be ahead of the slowest"},
       {"pipeline", integer(train.pipeline, 0, 1),
        "1: a worker computes the next step while it exchanges this one with the ps"},
-      {"batch_size", required(integer(train.batch_size, 1, 1 << 24)), "records per worker and step"},
+      {"batch_size", required(integer(train.batch_size, 1, kMaxStepRecords)),
+       "records that a worker computes at a time"},
+      {"accumulate", integer(train.accumulate, 1, kMaxStepRecords),
+       "gradient accumulation: a worker computes this many batches in a step, and pushes the mean of their gradients "
+       "once"},
       {"epochs", integer(train.epochs, 0, kAnySize), "0 = no limit"},
       {"steps", integer(train.steps, 0, kAnySize), "global steps; 0 = no limit"},
       {"optimizer", section(optimizer_keys(train.optimizer)), ""},
@@ -213,6 +223,9 @@ Keys train_keys(TrainSection& train) {
        "linear: the learning rate is multiplied by the number of workers"},
       {"clip", section(clip_keys(train.clip)), ""},
       {"nonfinite", section(nonfinite_keys(train.nonfinite)), ""},
+      {"state", choice<StateRule>(train.state, {{"mean", StateRule::kMean}, {"lowest_rank", StateRule::kLowestRank}}),
+       "state variables, such as batch norm's statistics: the mean of the workers' values, or the value of the worker "
+       "with the lowest rank"},
       {"sum_order", not_in_this_version("rank"),
        "order in which sync sums gradients; \"rank\" gives the same bits in each run"},
   };
@@ -231,7 +244,8 @@ Keys checkpoint_keys(CheckpointSection& checkpoint) {
       {"restore", choice<Restore>(checkpoint.restore, {{"newest", Restore::kNewest}, {"none", Restore::kNone}}),
        "newest: go on from the newest checkpoint; none: begin anew, and fail if there is a checkpoint"},
       {"init_from", text(checkpoint.init_from),
-       "initial parameters: a checkpoint or a safetensors file; \"\" = see model.initializer"},
+       "fine-tuning: a checkpoint or a safetensors file with the initial values; \"\" = the model's own, or those of "
+       "model.initializer"},
       {"init_map",
        text_map(checkpoint.init_map, "a table of names such as { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }"),
        "{ \"NAME IN init_from\" = \"NAME IN THE MODEL\" }"},
@@ -244,6 +258,12 @@ Keys evaluate_keys(EvaluateSection& evaluate) {
       {"files", text(evaluate.files), "\"\" = no evaluation"},
       {"labels", text(evaluate.labels), "as data.labels"},
       {"every_steps", integer(evaluate.every_steps, 0, kAnySize), "0 = at the end only"},
+      {"batch_size", integer(evaluate.batch_size, 0, kMaxStepRecords),
+       "records that a worker evaluates at a time; 0 = train.batch_size, or 1000 for small builtin models"},
+      {"average", real(evaluate.average, {0.0, true, 1.0, false}),
+       "evaluate an exponential moving average (EMA) of the parameters, in which an update's parameters have the "
+       "weight "
+       "1 - average; 0 = the parameters themselves"},
   };
 }
 

@@ -18,14 +18,16 @@ namespace {
 
 void check_optimizer(const OptimizerConfig& optimizer, Reading& reading) {
   const Rule rule = optimizer.rule;
-  const bool is_adam = rule == Rule::kAdam || rule == Rule::kAdamw;
+  const bool is_adam = rule == Rule::kAdam || rule == Rule::kAdamw || rule == Rule::kLamb;
   const std::string section = "train.optimizer.";
   only_with(reading, rule == Rule::kMomentum || rule == Rule::kNesterov || rule == Rule::kRmsprop, section,
             {"momentum"}, "rule = \"momentum\", \"nesterov\" or \"rmsprop\"");
-  only_with(reading, is_adam, section, {"beta1", "beta2"}, "rule = \"adam\" or \"adamw\"");
+  only_with(reading, is_adam, section, {"beta1", "beta2"}, "rule = \"adam\", \"adamw\" or \"lamb\"");
   only_with(reading, rule == Rule::kRmsprop, section, {"rho"}, "rule = \"rmsprop\"");
   only_with(reading, is_adam || rule == Rule::kAdagrad || rule == Rule::kRmsprop, section, {"epsilon"},
-            "rule = \"adagrad\", \"rmsprop\", \"adam\" or \"adamw\"");
+            "rule = \"adagrad\", \"rmsprop\", \"adam\", \"adamw\" or \"lamb\"");
+  only_with(reading, rule == Rule::kFtrl, section, {"l1", "l2"}, "rule = \"ftrl\"");
+  only_with(reading, optimizer.weight_decay > 0.0, section, {"weight_decay_of"}, "weight_decay above 0");
 }
 
 void check_schedule(const ScheduleConfig& schedule, Reading& reading) {
@@ -52,9 +54,26 @@ void check_train(const TrainSection& train, Reading& reading) {
     reading.refuse("train",
                    "train.steps and train.epochs are both 0 (or left out), so the training would never end; "
                    "set at least one of them");
+  if (train.step_records() > kMaxStepRecords && !reading.is_refused("train.batch_size") &&
+      !reading.is_refused("train.accumulate"))
+    reading.refuse("train.accumulate", "train.batch_size times train.accumulate is " +
+                                           std::to_string(train.step_records()) +
+                                           " records per step; expected at most " + std::to_string(kMaxStepRecords) +
+                                           ": lower one of the two");
   only_with(reading, train.mode == Mode::kSync || train.aggregate == 0, "train.", {"aggregate"}, "mode = \"sync\"");
   only_with(reading, train.mode == Mode::kSsp, "train.", {"staleness"}, "mode = \"ssp\"");
   check_optimizer(train.optimizer, reading);
+  const bool is_rate_constant = train.schedule.kind == ScheduleKind::kConstant && train.schedule.warmup_steps == 0 &&
+                                !train.scale_learning_rate_linear;
+  if (train.optimizer.rule == Rule::kFtrl && !is_rate_constant)
+    reading.refuse("train.optimizer.rule",
+                   "train.optimizer.rule = \"ftrl\" lowers the rate of each parameter by itself and needs a constant "
+                   "learning rate, because its parameters are proportional to this rate; leave out train.schedule and "
+                   "train.scale_learning_rate");
+  if (train.optimizer.rule == Rule::kLamb && train.mode != Mode::kSync && !reading.is_refused("train.mode"))
+    reading.refuse("train.optimizer.rule",
+                   "train.optimizer.rule = \"lamb\" needs the whole gradient of a variable, and only train.mode = "
+                   "\"sync\" waits for it; set the mode to \"sync\", or use the rule \"adamw\"");
   check_schedule(train.schedule, reading);
   if (train.clip.kind != ClipKind::kNone && train.clip.value <= 0.0)
     reading.refuse("train.clip.value", "train.clip.value must be above 0, because train.clip.kind isn't \"none\"");
@@ -90,6 +109,7 @@ void set_dependent_defaults(JobConfig& job) {
   if (job.model.builtin == "matrix_factorization") job.model.loss = Loss::kMse;
   if (job.train.optimizer.rule == Rule::kRmsprop) job.train.optimizer.momentum = 0.0;
   if (job.train.optimizer.rule == Rule::kAdagrad) job.train.optimizer.epsilon = 1e-10;
+  if (job.train.optimizer.rule == Rule::kLamb) job.train.optimizer.epsilon = 1e-6;
 }
 
 void check_job_rules(const JobConfig& job, Reading& reading) {
@@ -98,6 +118,10 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   check_data(job.data, reading);
   if (job.data.scale == 0.0)
     reading.refuse("data.scale", "data.scale is 0, which would make all values 0; set another number");
+  if (job.train.optimizer.rule == Rule::kLamb && job.job.placement == Placement::kPartitioned)
+    reading.refuse("job.placement",
+                   "job.placement = \"partitioned\" cuts variables, but train.optimizer.rule = \"lamb\" needs each "
+                   "variable whole on one shard; set the placement to \"balanced\"");
   check_checkpoint(job.checkpoint, reading);
   if (job.job.on_worker_loss == OnWorkerLoss::kWait && (job.train.mode != Mode::kSync || job.train.aggregate != 0))
     reading.refuse("job.on_worker_loss",
@@ -107,8 +131,8 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels"},
             "evaluate.files, the files to evaluate on");
   // A trainer may have evaluation data of its own.
-  only_with(reading, reading.has("evaluate.files") || !job.model.trainer.empty(), "evaluate.", {"every_steps"},
-            "evaluate.files, the files to evaluate on");
+  only_with(reading, reading.has("evaluate.files") || !job.model.trainer.empty(), "evaluate.",
+            {"every_steps", "batch_size"}, "evaluate.files, the files to evaluate on");
 }
 
 }  // namespace disttrain::config

@@ -93,6 +93,15 @@ Result<JobConfig> job_of(const TomlValue& tree) {
   return job;
 }
 
+// Applies each of `sets` in order. Relative paths in a set start at the current folder.
+Status apply_job_sets(TomlValue& tree, const std::vector<std::string>& sets) {
+  for (const std::string& set : sets) {
+    if (Status applied = apply_set(tree, set); !applied) return applied;
+    make_paths_absolute(tree, std::filesystem::current_path());  // only paths from this set are still relative
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ClusterConfig> parse_cluster(const std::string& text, const std::string& name,
@@ -110,9 +119,10 @@ Result<ClusterConfig> read_cluster(const std::string& path) {
   return parse_cluster(*text, path);
 }
 
-Result<JobConfig> read_job(const std::string& toml, const std::string& name) {
+Result<JobConfig> read_job(const std::string& toml, const std::string& name, const std::vector<std::string>& sets) {
   auto tree = parse(toml, name);
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
+  if (Status applied = apply_job_sets(*tree, sets); !applied) return tl::unexpected<Error>(std::move(applied.error()));
   return job_of(*tree);
 }
 
@@ -122,10 +132,7 @@ Result<JobFile> read_job_file(const std::string& path, const std::vector<std::st
   auto tree = parse(*text, path);
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
   make_paths_absolute(*tree, std::filesystem::absolute(path).parent_path());
-  for (const std::string& set : sets) {
-    if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
-    make_paths_absolute(*tree, std::filesystem::current_path());  // only paths from this --set are still relative
-  }
+  if (Status applied = apply_job_sets(*tree, sets); !applied) return tl::unexpected<Error>(std::move(applied.error()));
   auto config = job_of(*tree);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
   return job_file(std::move(*config), *tree);

@@ -24,8 +24,9 @@ Result<ClusterConfig> parse_cluster(const std::string& text, const std::string& 
                                     const std::vector<std::string>& sets = {});
 
 // Reads a job from text that another process sent. All its paths must be absolute. If the job has an evaluation but no
-// evaluate.path, evaluate.path becomes data.path.
-Result<JobConfig> read_job(const std::string& toml, const std::string& name = "job.toml");
+// evaluate.path, evaluate.path becomes data.path. `sets` are as in read_job_file().
+Result<JobConfig> read_job(const std::string& toml, const std::string& name = "job.toml",
+                           const std::vector<std::string>& sets = {});
 
 struct JobFile {
   JobConfig config;

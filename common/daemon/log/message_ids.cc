@@ -39,6 +39,7 @@ constexpr MessageId kMessageIds[] = {
     {"checkpoint", "940e2c6d106e45ccb18d1bfe9702323e"},
     {"checkpoint_failed", "165248a254d3429b99536211c4ec11e9"},
     {"checkpoint_retention", "9b176ccfbd594885936356179a0c909f"},
+    {"checkpoint_program", "5e0b6c1f4a9d4e6f8d27b1c3a0f59e42"},
     {"checkpoint_broken", "53a6b8af5c534513b0d13227ed86bf5b"},
     {kCrashed, "c81723686d0540d0b346bc88321131a8"},
     {kEnded, "27c8dea04d7f4a53b013451116c62272"},

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "chiefd/core/lending.h"
 #include "chiefd/core/record_leases.h"
 #include "chiefd/core/step_blocks.h"
 
@@ -49,6 +50,27 @@ std::uint64_t size_of(const Lease& lease) {
   std::uint64_t size = 0;
   for (const Interval& interval : lease.positions) size += interval.end - interval.begin;
   return size;
+}
+
+// With train.accumulate a step of a worker takes the records of several batches.
+TEST(Lending, CountsTheRecordsOfAWholeStep) {
+  JobConfig job;
+  job.train.batch_size = 10;
+  job.train.accumulate = 3;
+  job.train.epochs = 1;
+  const Member worker{TaskId{Role::kWorker, 0}, Incarnation(1)};
+  for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
+    job.train.mode = mode;
+    Lending lending(job, 100, Roster{RosterVersion(1), {worker}}, PacerReport());
+    lending.request(worker, 0.0);
+    const Lending::Loans loans = lending.lend({worker}, 1);
+    ASSERT_FALSE(loans.loans.empty());
+    const Lease& lease = loans.loans[0].lease;
+    if (mode == Mode::kSync)
+      EXPECT_EQ(lease.steps, 4U);
+    else
+      EXPECT_EQ((lease.positions.front().end - lease.positions.front().begin) % 30, 0U);
+  }
 }
 
 TEST(RecordLeases, EpochIsLentOnceInMultiplesOfTheBatch) {
@@ -147,7 +169,7 @@ TEST(RecordLeases, RandomDeathsLeaveEveryRecordVisitedExactlyOnce) {
 
 StepBlocks::Options options(std::uint64_t records, std::uint32_t batch, std::uint64_t epochs, std::uint32_t ranks) {
   return StepBlocks::Options{.records = records,
-                             .batch_size = batch,
+                             .step_records = batch,
                              .epochs = epochs,
                              .ranks = ranks,
                              .roster = RosterVersion(1),
@@ -200,8 +222,8 @@ TEST(StepBlocks, HolesOfLateGradientsAreFilledAndEveryRecordIsVisitedOnce) {
           const std::uint64_t late = o.may_be_late && random() % 4 == 0 ? random() % o.ranks : o.ranks;
           for (std::uint64_t rank = 0; rank < o.ranks; ++rank) {
             if (rank == late) continue;
-            const std::uint64_t from = (n * o.ranks + rank) * o.batch_size;
-            for (std::uint64_t i = from; i < std::min<std::uint64_t>(from + o.batch_size, items.size()); ++i)
+            const std::uint64_t from = (n * o.ranks + rank) * o.step_records;
+            for (std::uint64_t i = from; i < std::min<std::uint64_t>(from + o.step_records, items.size()); ++i)
               ledger.visit(lease.epoch, Interval{items[i], items[i] + 1});
           }
           step = step.next();

@@ -49,6 +49,13 @@ ModelSpec random_model(std::mt19937_64& random) {
   return model;
 }
 
+// Makes about half of the variables float64.
+ModelSpec with_doubles(ModelSpec model, std::mt19937_64& random) {
+  for (VariableSpec& variable : model.variables)
+    if (random() % 2 == 0) variable.dtype = DType::kFloat64;
+  return model;
+}
+
 // For each variable, the shards that hold a part of it.
 std::vector<std::vector<std::uint32_t>> shards_of_variables(const Layout& layout) {
   std::vector<std::vector<std::uint32_t>> shards(layout.model.variables.size());
@@ -62,16 +69,17 @@ std::vector<std::vector<std::uint32_t>> shards_of_variables(const Layout& layout
 }
 
 std::pair<std::uint64_t, std::uint64_t> lightest_and_heaviest(const Layout& layout) {
-  std::uint64_t least = shard_elements(layout, ShardId(0));
+  std::uint64_t least = shard_words(layout, ShardId(0));
   std::uint64_t most = least;
   for (std::uint32_t s = 1; s < layout.shards; ++s) {
-    least = std::min(least, shard_elements(layout, ShardId(s)));
-    most = std::max(most, shard_elements(layout, ShardId(s)));
+    least = std::min(least, shard_words(layout, ShardId(s)));
+    most = std::max(most, shard_words(layout, ShardId(s)));
   }
   return {least, most};
 }
 
-// A naive version of validate(): each element of each variable is in exactly one bucket.
+// A naive version of validate(): each word of each variable is in exactly one bucket, and no bucket divides a double or
+// has variables of two types.
 void expect_covered_once(const Layout& layout) {
   ASSERT_TRUE(validate(layout)) << validate(layout).error().message;
   std::vector<std::uint64_t> covered(layout.model.variables.size(), 0);
@@ -79,17 +87,23 @@ void expect_covered_once(const Layout& layout) {
   for (std::uint32_t b = 0; b < layout.buckets.size(); ++b)
     for (const Slice& slice : slices_of(layout, BucketId(b))) {
       EXPECT_EQ(slice.variable_begin, next[slice.variable]);
-      next[slice.variable] += slice.elements;
-      covered[slice.variable] += slice.elements;
+      const DType dtype = layout.model.variables[slice.variable].dtype;
+      EXPECT_EQ(dtype, dtype_of(layout, BucketId(b)));
+      if (dtype == DType::kFloat64) {
+        EXPECT_EQ((layout.buckets[b].flat_begin | layout.buckets[b].shard_begin | slice.bucket_begin | slice.words) % 2,
+                  0U);
+      }
+      next[slice.variable] += slice.words;
+      covered[slice.variable] += slice.words;
     }
-  for (std::size_t v = 0; v < covered.size(); ++v) EXPECT_EQ(covered[v], element_count(layout.model.variables[v]));
+  for (std::size_t v = 0; v < covered.size(); ++v) EXPECT_EQ(covered[v], word_count(layout.model.variables[v]));
 }
 
 TEST(Placement, RandomModelsAreCoveredOnceWhereverTheyCanBePlaced) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const ModelSpec model = random_model(random);
+    const ModelSpec model = seed % 2 == 0 ? random_model(random) : with_doubles(random_model(random), random);
     const std::uint32_t shards = 1 + static_cast<std::uint32_t>(random() % 9);
     for (Placement placement : kAll) {
       SCOPED_TRACE("placement " + std::to_string(static_cast<int>(placement)));
@@ -119,7 +133,7 @@ TEST(Placement, SmallVariablesAreNeverCut) {
       for (std::uint32_t b = 0; b < layout->buckets.size(); ++b)
         for (const Slice& slice : slices_of(*layout, BucketId(b))) ++buckets[slice.variable];
       for (const auto& [v, count] : buckets) {
-        if (element_count(model.variables[v]) < kWholeElements) {
+        if (element_count(model.variables[v]) < kWholeWords) {
           EXPECT_EQ(count, 1) << model.variables[v].name;
         }
       }
@@ -136,7 +150,7 @@ TEST(Placement, BalancedShardsDifferByTheCutsAtMost) {
     ASSERT_TRUE(layout);
     const auto [least, most] = lightest_and_heaviest(*layout);
     const std::uint64_t rounds = (layout->buckets.size() + layout->shards - 1) / layout->shards;
-    EXPECT_LE(most - least, rounds * (kWholeElements + 1)) << layout->buckets.size() << " buckets";
+    EXPECT_LE(most - least, rounds * (kWholeWords + 1)) << layout->buckets.size() << " buckets";
   }
 }
 
@@ -166,8 +180,8 @@ TEST(Placement, BalancedPutsTheLastLayerFirstAndDealsBucketsInTurn) {
 TEST(Placement, SmallModelOnTwoShardsIsHalved) {
   const Layout layout = *place(mlp({784, 100, 10}), Placement::kBalanced, 2);
   ASSERT_EQ(layout.buckets.size(), 2u);
-  EXPECT_EQ(layout.buckets[0].elements, 39755u);
-  EXPECT_EQ(layout.buckets[1].elements, 39755u);
+  EXPECT_EQ(layout.buckets[0].words, 39755u);
+  EXPECT_EQ(layout.buckets[1].words, 39755u);
 }
 
 TEST(Placement, RoundRobinKeepsVariablesWholeAndOneBucketPerShardOfASmallModel) {
@@ -180,8 +194,27 @@ TEST(Placement, RoundRobinKeepsVariablesWholeAndOneBucketPerShardOfASmallModel) 
 
 TEST(Placement, GreedyGivesTheLargestVariableAShardOfItsOwn) {
   const Layout layout = *place(mlp({784, 100, 10}), Placement::kGreedy, 2);
-  EXPECT_EQ(shard_elements(layout, ShardId(0)), 78400u);
-  EXPECT_EQ(shard_elements(layout, ShardId(1)), 1110u);
+  EXPECT_EQ(shard_words(layout, ShardId(0)), 78400u);
+  EXPECT_EQ(shard_words(layout, ShardId(1)), 1110u);
+}
+
+TEST(Placement, ARuleThatNeedsWholeVariablesGetsThemWhole) {
+  JobConfig job;
+  EXPECT_EQ(placement_of(job), Placement::kBalanced);
+  job.train.optimizer.rule = Rule::kLamb;
+  job.job.placement = Placement::kRoundRobin;
+  EXPECT_EQ(placement_of(job), Placement::kRoundRobin);
+  job.job.placement = Placement::kBalanced;
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 50; ++i) {
+    const ModelSpec model = random_model(random);
+    const Result<Layout> layout = place_on(model, placement_of(job), 0, 4);
+    ASSERT_TRUE(layout);
+    std::map<std::uint32_t, ShardId> owners;
+    for (std::uint32_t b = 0; b < layout->buckets.size(); ++b)
+      for (const Slice& slice : slices_of(*layout, BucketId(b)))
+        ASSERT_EQ(owners.try_emplace(slice.variable, layout->buckets[b].shard).first->second, layout->buckets[b].shard);
+  }
 }
 
 TEST(Placement, PartitionedCutsRowsEvenlyAndLeavesSmallVariablesWhole) {
@@ -189,7 +222,46 @@ TEST(Placement, PartitionedCutsRowsEvenlyAndLeavesSmallVariablesWhole) {
   const auto shards = shards_of_variables(layout);
   EXPECT_EQ(shards[0].size(), 4u);
   for (std::size_t v : {1u, 2u, 3u}) EXPECT_EQ(shards[v].size(), 1u);
-  for (const Bucket& bucket : layout.buckets) EXPECT_LE(bucket.elements, 19600u + 1110u);
+  for (const Bucket& bucket : layout.buckets) EXPECT_LE(bucket.words, 19600u + 1110u);
+}
+
+TEST(Placement, Float64VariablesComeFirstInBucketsOfTheirOwn) {
+  ModelSpec model = mlp({3, 5, 7});
+  model.variables[1].dtype = DType::kFloat64;  // b0, 5 elements
+  const Layout layout = place(model, Placement::kBalanced, 1).value();
+  EXPECT_EQ(layout.variable_begins, (std::vector<std::uint64_t>{52, 0, 17, 10}));
+  ASSERT_EQ(layout.buckets.size(), 2U);
+  EXPECT_EQ(layout.buckets[0].words, 10U);
+  EXPECT_EQ(dtype_of(layout, BucketId(0)), DType::kFloat64);
+  EXPECT_EQ(dtype_of(layout, BucketId(1)), DType::kFloat32);
+}
+
+TEST(Layout, DoublesThatAreDividedOrBehindFloatsAreRefused) {
+  Layout layout;
+  layout.model.variables = {variable("f", {3}), variable("d", {3})};
+  layout.model.variables[1].dtype = DType::kFloat64;
+  layout.shards = 1;
+  layout.variable_begins = {6, 0};
+  layout.buckets = {Bucket{ShardId(0), 0, 0, 4}, Bucket{ShardId(0), 4, 4, 2}, Bucket{ShardId(0), 6, 6, 3}};
+  ASSERT_TRUE(validate(layout));
+  const auto refuses = [](Layout bad, const std::string& words) {
+    const Status valid = validate(bad);
+    EXPECT_FALSE(valid);
+    if (valid) return;
+    EXPECT_NE(valid.error().message.find(words), std::string::npos) << valid.error().message;
+  };
+  Layout divided = layout;
+  divided.buckets = {Bucket{ShardId(0), 0, 0, 3}, Bucket{ShardId(0), 3, 3, 3}, Bucket{ShardId(0), 6, 6, 3}};
+  refuses(divided, "whole float64 elements");
+  Layout mixed = layout;
+  mixed.buckets = {Bucket{ShardId(0), 0, 0, 4}, Bucket{ShardId(0), 4, 4, 5}};
+  refuses(mixed, "whole float64 elements");
+  Layout behind = layout;
+  behind.variable_begins = {0, 3};
+  refuses(behind, "behind a float32 variable");
+  Layout other = layout;
+  other.model.variables[0].dtype = DType::kInt64;
+  refuses(other, "int64; expected float32 or float64");
 }
 
 TEST(Placement, MoreShardsThanPiecesIsAnErrorThatSaysHowManyWouldDo) {

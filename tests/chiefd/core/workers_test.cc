@@ -222,7 +222,7 @@ TEST_F(WorkersTest, JobWhoseWorkersWereAllLostTooOftenFailsWithTheLastLoss) {
     pass(seconds(12));
   }
   EXPECT_EQ(status(job).state, JobState::kFailed);
-  EXPECT_NE(status(job).reason.find("worker/0 was lost more than job.max_restarts (1) times"), std::string::npos)
+  EXPECT_NE(status(job).reason.find("worker/0: it was lost more than job.max_restarts (1) times"), std::string::npos)
       << status(job).reason;
   EXPECT_NE(status(job).reason.find("the last loss: its connection closed"), std::string::npos) << status(job).reason;
 }

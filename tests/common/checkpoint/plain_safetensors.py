@@ -10,7 +10,7 @@ import math
 import struct
 import sys
 
-FORMATS = {"F32": "f", "F16": "e", "BF16": "H", "I64": "q"}
+FORMATS = {"F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q"}
 
 
 def number_of(dtype, value):

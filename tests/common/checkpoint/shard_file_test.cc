@@ -50,10 +50,10 @@ TEST_F(ShardFileTest, FilesLargerThanAChunkAreReadInAnyPieces) {
   ModelSpec model;
   model.variables = {VariableSpec{"a", {1000, 777}, VariableKind::kTrainable, {}, 1, 1},
                      VariableSpec{"b", {300'001}, VariableKind::kTrainable, {}, 1, 1}};
-  const Layout from = layout_of(model, 2, kMaxBucketElements);
+  const Layout from = layout_of(model, 2, kMaxBucketWords);
   const OpenCheckpoint open = save_small(from);
   EXPECT_GT(open.manifest.files[0].chunks.size(), 3u);
-  for (const Layout& to : {from, layout_of(model, 3, 100'003), layout_of(model, 1, kMaxBucketElements)}) {
+  for (const Layout& to : {from, layout_of(model, 3, 100'003), layout_of(model, 1, kMaxBucketWords)}) {
     const Status loaded = load(files_, open, to);
     EXPECT_TRUE(loaded) << loaded.error().message;
   }
@@ -149,10 +149,10 @@ TEST(Manifest, ComesBackAsItWas) {
 }
 
 TEST(Manifest, NewerFormatIsRefusedWithASentence) {
-  const Result<Manifest> manifest = parse_manifest(R"({"format": 3})", "/m");
+  const Result<Manifest> manifest = parse_manifest(R"({"format": 4})", "/m");
   ASSERT_FALSE(manifest);
   EXPECT_EQ(manifest.error().code, ErrorCode::kConfig);
-  EXPECT_NE(manifest.error().message.find("format 3"), std::string::npos);
+  EXPECT_NE(manifest.error().message.find("format 4"), std::string::npos);
 }
 
 TEST(Manifest, AnyBitThatFlipsIsFound) {
@@ -189,7 +189,7 @@ TEST(Manifest, SizesThatPass64BitsAreRefused) {
   Manifest manifest = open_checkpoint(files, *save(files, "/job", layout_of(small_model(), 1, 50), 3, 12000))->manifest;
   const std::uint64_t elements = std::uint64_t{1} << 61;  // times 4 bytes and two arrays: 0
   manifest.variables = {VariableEntry{"w", {elements}, VariableKind::kTrainable, {{0, elements, 0, 0}}}};
-  manifest.shards[0].elements = elements;
+  manifest.shards[0].words = elements;
   manifest.files[0].data_begin = manifest.files[0].bytes;
   const Result<Manifest> parsed = parse_manifest(to_json(manifest), "/m");
   ASSERT_FALSE(parsed);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,26 +20,27 @@ inline ModelSpec small_model() {
   return model;
 }
 
-// A layout with buckets of this size, which go to the shards in turn. The last variable comes first in the flat order.
-inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint64_t bucket_elements) {
+// A layout with buckets of so many words, which go to the shards in turn. The last variable comes first in the flat
+// order.
+inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint64_t bucket_words) {
   Layout layout{model, shards, std::vector<std::uint64_t>(model.variables.size()), {}};
   std::uint64_t flat = 0;
   for (std::size_t v = model.variables.size(); v-- > 0;) {
     layout.variable_begins[v] = flat;
-    flat += element_count(model.variables[v]);
+    flat += word_count(model.variables[v]);
   }
   std::vector<std::uint64_t> sizes(shards, 0);
-  for (std::uint64_t begin = 0; begin < flat; begin += bucket_elements) {
+  for (std::uint64_t begin = 0; begin < flat; begin += bucket_words) {
     const auto shard = static_cast<std::uint32_t>(layout.buckets.size() % shards);
-    const std::uint64_t elements = std::min(bucket_elements, flat - begin);
-    layout.buckets.push_back({ShardId(shard), begin, sizes[shard], elements});
-    sizes[shard] += elements;
+    const std::uint64_t words = std::min(bucket_words, flat - begin);
+    layout.buckets.push_back({ShardId(shard), begin, sizes[shard], words});
+    sizes[shard] += words;
   }
   EXPECT_TRUE(validate(layout));
   return layout;
 }
 
-// The content of one shard. In held_by(), element i of the flat order has the parameter base + i; its value in slot s
+// The content of one shard. In held_by(), word i of the flat order has the parameter base + i; its value in slot s
 // is larger by 1000 (s + 1).
 struct Held {
   std::vector<float> parameters;
@@ -56,9 +58,9 @@ struct Held {
 inline Held held_by(const Layout& layout, std::uint32_t shard, float base, std::uint32_t slots) {
   Held held;
   for (std::uint32_t array = 0; array <= slots; ++array) {
-    std::vector<float> values(shard_elements(layout, ShardId(shard)));
+    std::vector<float> values(shard_words(layout, ShardId(shard)));
     for (const Bucket& bucket : layout.buckets)
-      for (std::uint64_t i = 0; bucket.shard.value == shard && i < bucket.elements; ++i)
+      for (std::uint64_t i = 0; bucket.shard.value == shard && i < bucket.words; ++i)
         values[bucket.shard_begin + i] = base + static_cast<float>(bucket.flat_begin + i + 1000 * array);
     if (array == 0)
       held.parameters = std::move(values);
@@ -69,13 +71,17 @@ inline Held held_by(const Layout& layout, std::uint32_t shard, float base, std::
 }
 
 inline Held empty_shard(const Layout& layout, std::uint32_t shard, std::uint32_t slots) {
-  const std::vector<float> nothing(shard_elements(layout, ShardId(shard)), -1.0F);
+  const std::vector<float> nothing(shard_words(layout, ShardId(shard)), -1.0F);
   return Held{nothing, std::vector<std::vector<float>>(slots, nothing)};
 }
 
+// Adds other files to an attempt and to its manifest.
+using AddFiles = std::function<Status(const std::string& attempt, Manifest& manifest)>;
+
 // Writes and commits a checkpoint with the values of held_by(), where base is the step. The folder must exist.
 inline Result<std::string> save(Files& files, const std::string& folder, const Layout& layout, std::uint64_t generation,
-                                std::uint64_t step, std::uint32_t slots = 1, std::uint64_t attempt = 1) {
+                                std::uint64_t step, std::uint32_t slots = 1, std::uint64_t attempt = 1,
+                                bool has_average = false, const AddFiles& add_files = {}) {
   if (Status begun = begin_attempt(files, folder, Generation(generation), attempt); !begun)
     return tl::unexpected(begun.error());
   const std::string path = attempt_path(folder, Generation(generation), attempt);
@@ -85,6 +91,7 @@ inline Result<std::string> save(Files& files, const std::string& folder, const L
   manifest.step = Step(step);
   manifest.attempt = attempt;
   manifest.slots = slots;
+  manifest.has_average = has_average;
   manifest.rule = "momentum";
   manifest.seed = 0xfedcba9876543210u;
   manifest.variables = variables_of(layout);
@@ -100,6 +107,8 @@ inline Result<std::string> save(Files& files, const std::string& folder, const L
         held.parameters.size(),
         {WorkerEntry{Member{TaskId{Role::kWorker, 1}, Incarnation(0xf000000000000001u)}, Sequence(7), Step(3)}}});
   }
+  if (add_files)
+    if (Status added = add_files(path, manifest); !added) return tl::unexpected(added.error());
   return commit(files, folder, std::move(manifest));
 }
 

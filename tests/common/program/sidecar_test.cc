@@ -43,6 +43,17 @@ TEST(SidecarTest, DescribesAProgram) {
   EXPECT_EQ(model.programs, (Programs{.evaluates = false, .predicts = true}));
 }
 
+// Programs of format 1 take float64 variables as float32.
+TEST(SidecarTest, FormatTwoHasVariablesOfFloat64) {
+  std::string text = changed("\"dtype\": \"float32\", \"persistent\"", "\"dtype\": \"float64\", \"persistent\"");
+  EXPECT_EQ(parse_sidecar(text, "p")->model.variables[0].dtype, DType::kFloat32);
+  text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
+  const Result<Sidecar> sidecar = parse_sidecar(text, "p");
+  ASSERT_TRUE(sidecar) << sidecar.error().message;
+  EXPECT_EQ(sidecar->model.variables[0].dtype, DType::kFloat64);
+  EXPECT_EQ(sidecar->model.variables[1].dtype, DType::kFloat32);
+}
+
 TEST(SidecarTest, RefusesWhatIsWrong) {
   const struct {
     const char* old;
@@ -79,10 +90,17 @@ TEST(SidecarTest, RefusesWhatIsWrong) {
 }
 
 TEST(SidecarTest, NewerFormatAsksForANewerVersion) {
-  const Result<Sidecar> sidecar = parse_sidecar(changed("\"format\": 1", "\"format\": 2"), "p");
+  const Result<Sidecar> sidecar = parse_sidecar(changed("\"format\": 1", "\"format\": 3"), "p");
   ASSERT_FALSE(sidecar);
   EXPECT_EQ(sidecar.error().code, ErrorCode::kConfig);
   EXPECT_NE(sidecar.error().message.find("use a newer disttrain here"), std::string::npos);
+}
+
+TEST(SidecarTest, DeepNestingIsAnError) {
+  const std::string deep = "[" + std::string(2'000'000, '[') + std::string(2'000'000, ']') + "]";
+  const Result<Sidecar> sidecar = parse_sidecar(changed("[3, 2]", deep), "p");
+  ASSERT_FALSE(sidecar);
+  EXPECT_NE(sidecar.error().message.find("has more than 8 levels"), std::string::npos) << sidecar.error().message;
 }
 
 TEST(SidecarTest, EveryTruncationIsAnError) {

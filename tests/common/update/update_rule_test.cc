@@ -9,94 +9,11 @@
 #include <vector>
 
 #include "common/random.h"
+#include "tests/common/update/reference.h"
 #include "tests/common/update/widths.h"
 
 namespace disttrain::update {
 namespace {
-
-struct RuleCase {
-  std::string name;
-  OptimizerConfig optimizer;
-  ClipConfig clip;
-  std::size_t slots = 0;
-};
-
-OptimizerConfig optimizer_of(Rule rule, double learning_rate, double weight_decay, double momentum, double epsilon) {
-  OptimizerConfig optimizer;
-  optimizer.rule = rule;
-  optimizer.learning_rate = learning_rate;
-  optimizer.weight_decay = weight_decay;
-  optimizer.momentum = momentum;
-  optimizer.epsilon = epsilon;
-  return optimizer;
-}
-
-std::vector<RuleCase> rule_cases() {
-  const ClipConfig none;
-  const ClipConfig clip{ClipKind::kValue, 0.7};
-  return {
-      {"Sgd", optimizer_of(Rule::kSgd, 0.05, 0.0, 0.9, 1e-8), none, 0},
-      {"SgdDecayed", optimizer_of(Rule::kSgd, 0.05, 0.01, 0.9, 1e-8), none, 0},
-      {"SgdClipped", optimizer_of(Rule::kSgd, 0.05, 0.01, 0.9, 1e-8), clip, 0},
-      {"Momentum", optimizer_of(Rule::kMomentum, 0.05, 0.01, 0.9, 1e-8), none, 1},
-      {"MomentumClipped", optimizer_of(Rule::kMomentum, 0.05, 0.0, 0.5, 1e-8), clip, 1},
-      {"Nesterov", optimizer_of(Rule::kNesterov, 0.05, 0.01, 0.9, 1e-8), none, 1},
-      {"Adagrad", optimizer_of(Rule::kAdagrad, 0.05, 0.01, 0.9, 1e-10), none, 1},
-      {"Rmsprop", optimizer_of(Rule::kRmsprop, 0.01, 0.01, 0.0, 1e-8), none, 1},
-      {"RmspropWithMomentum", optimizer_of(Rule::kRmsprop, 0.01, 0.01, 0.9, 1e-8), none, 2},
-      {"Adam", optimizer_of(Rule::kAdam, 0.01, 0.0, 0.9, 1e-8), none, 2},
-      {"AdamDecayedClipped", optimizer_of(Rule::kAdam, 0.01, 0.1, 0.9, 1e-8), clip, 2},
-      {"Adamw", optimizer_of(Rule::kAdamw, 0.01, 0.1, 0.9, 1e-8), none, 2},
-  };
-}
-
-// One element in float64. This code follows the papers, and shares nothing with rules.cc.
-struct Reference {
-  double p = 0.0;
-  double a = 0.0;
-  double b = 0.0;
-
-  void update(const RuleCase& rule, const UpdateStep& step, double gradient) {
-    const OptimizerConfig& o = rule.optimizer;
-    const double eta = step.learning_rate;
-    double g = gradient * step.gradient_scale;
-    if (rule.clip.kind == ClipKind::kValue) g = std::clamp(g, -rule.clip.value, rule.clip.value);
-    if (o.rule != Rule::kAdamw) g += o.weight_decay * p;
-    switch (o.rule) {
-      case Rule::kSgd:
-        p = p - eta * g;
-        break;
-      case Rule::kMomentum:
-        a = o.momentum * a + g;
-        p = p - eta * a;
-        break;
-      case Rule::kNesterov:
-        a = o.momentum * a + g;
-        p = p - eta * (g + o.momentum * a);
-        break;
-      case Rule::kAdagrad:
-        a = a + g * g;
-        p = p - eta * g / (std::sqrt(a) + o.epsilon);
-        break;
-      case Rule::kRmsprop:
-        a = o.rho * a + (1 - o.rho) * g * g;
-        b = o.momentum * b + g / (std::sqrt(a) + o.epsilon);
-        p = p - eta * b;
-        break;
-      case Rule::kAdam:
-      case Rule::kAdamw: {
-        a = o.beta1 * a + (1 - o.beta1) * g;
-        b = o.beta2 * b + (1 - o.beta2) * g * g;
-        const double t = static_cast<double>(step.t) + 1;
-        const double m = a / (1 - std::pow(o.beta1, t));
-        const double v = b / (1 - std::pow(o.beta2, t));
-        const double decay = o.rule == Rule::kAdamw ? o.weight_decay * p : 0.0;
-        p = p - eta * (m / (std::sqrt(v) + o.epsilon) + decay);
-        break;
-      }
-    }
-  }
-};
 
 // Parameters and slots of a few elements. The `offset` elements before them make every span unaligned.
 struct Arrays {
@@ -254,6 +171,164 @@ TEST_P(EachRule, EmptyPieceChangesNothingAroundIt) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, EachRule, testing::ValuesIn(rule_cases()),
                          [](const testing::TestParamInfo<RuleCase>& rule) { return rule.param.name; });
+
+// The numbers of TensorFlow's own tests (ftrl_test.py), with learning rate 3 and initial_accumulator_value 0.1.
+struct FtrlCase {
+  double l1 = 0.0;
+  double l2 = 0.0;
+  int steps = 0;
+  std::vector<float> start;
+  std::vector<float> gradient;
+  std::vector<float> end;
+};
+
+TEST(Ftrl, GivesTheNumbersOfTensorFlow) {
+  const std::vector<FtrlCase> cases = {
+      {0.0, 0.0, 3, {0.0F, 0.0F}, {0.1F, 0.2F}, {-2.60260963F, -4.29698515F}},
+      {0.0, 0.0, 3, {0.0F, 0.0F}, {0.01F, 0.02F}, {-0.28432083F, -0.56694895F}},
+      {0.0, 0.0, 3, {1.0F, 2.0F}, {0.1F, 0.2F}, {-2.55607247F, -3.98729396F}},
+      {0.0, 0.0, 3, {4.0F, 3.0F}, {0.01F, 0.02F}, {-0.28232238F, -0.56096673F}},
+      {0.001, 0.0, 10, {1.0F, 2.0F}, {0.1F, 0.2F}, {-7.66718769F, -10.91273689F}},
+      {0.001, 0.0, 10, {4.0F, 3.0F}, {0.01F, 0.02F}, {-0.93460727F, -1.86147261F}},
+      {0.001, 2.0, 10, {1.0F, 2.0F}, {0.1F, 0.2F}, {-0.24059935F, -0.46829352F}},
+      {0.001, 2.0, 10, {4.0F, 3.0F}, {0.01F, 0.02F}, {-0.02406147F, -0.04830509F}},
+  };
+  for (const FtrlCase& one : cases) {
+    const UpdateRule rule(ftrl_of(3.0, one.l1, one.l2), ClipConfig{});
+    std::vector<float> p = one.start;
+    std::vector<float> squares(2, 0.0F);
+    std::vector<float> linear(2, 0.0F);
+    for (int t = 0; t < one.steps; ++t)
+      rule.apply({.learning_rate = 3.0, .t = static_cast<std::uint64_t>(t)}, p, one.gradient, {squares, linear});
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(p[i], one.end[i], 1e-5F * std::abs(one.end[i])) << "element " << i;
+  }
+}
+
+TEST(Ftrl, L1MakesASmallParameterZero) {
+  const UpdateRule rule(ftrl_of(0.1, 1.0, 0.0), ClipConfig{});
+  std::vector<float> p{0.01F, 0.01F};
+  std::vector<float> squares(2, 0.0F);
+  std::vector<float> linear(2, 0.0F);
+  rule.apply({.learning_rate = 0.1}, p, std::vector<float>{0.5F, 5.0F}, {squares, linear});
+  EXPECT_EQ(p[0], 0.0F);
+  EXPECT_LT(p[1], 0.0F);
+}
+
+// A whole variable in float64, after the paper's algorithm 2.
+struct LambReference {
+  std::vector<double> p;
+  std::vector<double> m;
+  std::vector<double> v;
+
+  void update(const OptimizerConfig& o, const UpdateStep& step, const std::vector<float>& gradient, double limit) {
+    const double t = static_cast<double>(step.t) + 1;
+    std::vector<double> u(p.size());
+    double p2 = 0.0;
+    double u2 = 0.0;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double g = std::clamp(static_cast<double>(gradient[i]) * step.gradient_scale, -limit, limit);
+      m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
+      v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
+      const double r = m[i] / (1 - std::pow(o.beta1, t)) / (std::sqrt(v[i] / (1 - std::pow(o.beta2, t))) + o.epsilon);
+      u[i] = r + o.weight_decay * p[i];
+      p2 += p[i] * p[i];
+      u2 += u[i] * u[i];
+    }
+    const double ratio = p2 == 0.0 || u2 == 0.0 ? 1.0 : std::sqrt(p2) / std::sqrt(u2);
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= step.learning_rate * ratio * u[i];
+  }
+};
+
+class Lamb : public testing::TestWithParam<double> {
+ protected:
+  // The parameter is the weight decay.
+  RuleCase rule_case() const {
+    RuleCase lamb{"Lamb", optimizer_of(Rule::kLamb, 0.01, GetParam(), 0.9, 1e-6), ClipConfig{ClipKind::kValue, 0.7}, 2};
+    return lamb;
+  }
+  UpdateRule rule(VectorWidth width = best_vector_width()) const {
+    return UpdateRule(rule_case().optimizer, rule_case().clip, width);
+  }
+  Arrays trained(VectorWidth width) const {
+    Arrays arrays(5003, 2);
+    for (std::uint64_t t = 0; t < kSteps; ++t)
+      rule(width).apply(step_of(rule_case(), t), arrays.parameters(), gradient_of(t, 5003), arrays.slot_spans());
+    return arrays;
+  }
+};
+
+TEST_P(Lamb, AgreesWithFloat64OverManySteps) {
+  const Arrays arrays = trained(best_vector_width());
+  const Arrays start(5003, 2);
+  LambReference reference{{start.p.begin(), start.p.end()}, std::vector<double>(5003), std::vector<double>(5003)};
+  for (std::uint64_t t = 0; t < kSteps; ++t)
+    reference.update(rule_case().optimizer, step_of(rule_case(), t), gradient_of(t, 5003), 0.7);
+  double moved = 0.0;
+  for (std::size_t i = 0; i < 5003; ++i) {
+    ASSERT_NEAR(arrays.p[i], reference.p[i], 2e-5) << "element " << i;
+    moved += std::abs(reference.p[i] - start.p[i]) / 5003;
+  }
+  EXPECT_GT(moved, 0.01);
+}
+
+TEST_P(Lamb, EveryVectorWidthGivesTheSameBits) {
+  const Arrays plain = trained(VectorWidth::kBaseline);
+  for (VectorWidth width : available_widths()) {
+    const Arrays other = trained(width);
+    ASSERT_EQ(other.p, plain.p) << "width " << static_cast<int>(width);
+    ASSERT_EQ(other.slots, plain.slots) << "width " << static_cast<int>(width);
+  }
+}
+
+TEST_P(Lamb, PreparedPiecesGiveTheSameBitsAsTheWholeVariable) {
+  const auto first = gradient_of(1, kOddSize, 1);
+  const auto second = gradient_of(1, kOddSize, 2);
+  const std::vector<WeightedGradient> gradients{{first, 0.5F}, {second, 3.0F}};
+  Arrays whole(kOddSize, 2);
+  Arrays pieces(kOddSize, 2);
+  const UpdateRule lamb = rule();
+  ASSERT_TRUE(lamb.is_by_variable());
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    const UpdateStep step = step_of(rule_case(), t);
+    lamb.apply_sum(step, whole.parameters(), gradients, whole.slot_spans());
+    LayerNorms norms;
+    const auto each_piece = [&](const auto& body) {
+      Random random(t);
+      for (std::size_t begin = 0; begin < kOddSize;) {
+        const std::size_t size = std::min<std::size_t>(kOddSize - begin, 1 + random.below(200));
+        body(begin, size);
+        begin += size;
+      }
+    };
+    each_piece([&](std::size_t begin, std::size_t size) {
+      const std::vector<WeightedGradient> part{{std::span(first).subspan(begin, size), 0.5F},
+                                               {std::span(second).subspan(begin, size), 3.0F}};
+      lamb.prepare_sum(step, pieces.parameters().subspan(begin, size), part, pieces.slot_spans(begin, size), norms);
+    });
+    each_piece([&](std::size_t begin, std::size_t size) {
+      lamb.finish(step, norms.trust(), pieces.parameters().subspan(begin, size), pieces.slot_spans(begin, size));
+    });
+    ASSERT_EQ(pieces.p, whole.p);
+    ASSERT_EQ(pieces.slots, whole.slots);
+  }
+}
+
+TEST_P(Lamb, TrustIsOneIfANormIsZero) {
+  std::vector<float> p(3, 0.0F);
+  std::vector<float> m(3, 0.0F);
+  std::vector<float> v(3, 0.0F);
+  rule().apply({.learning_rate = 0.25}, p, std::vector<float>{0.5F, -0.5F, 0.5F}, {m, v});
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(p[i], i == 1 ? 0.25F : -0.25F, 1e-6F);  // u is 1 at the first step
+  std::vector<float> still{1.0F, 2.0F, 3.0F};
+  std::vector<float> zeros(3, 0.0F);
+  std::fill(m.begin(), m.end(), 0.0F);
+  std::fill(v.begin(), v.end(), 0.0F);
+  const UpdateRule undecayed(optimizer_of(Rule::kLamb, 0.25, 0.0, 0.9, 1e-6), ClipConfig{});
+  undecayed.apply({.learning_rate = 0.25}, still, zeros, {m, v});
+  EXPECT_EQ(still, (std::vector<float>{1.0F, 2.0F, 3.0F}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Decay, Lamb, testing::Values(0.0, 0.1));
 
 TEST(UpdateRule, ClipByValueComesAfterTheScaleAndBeforeTheDecay) {
   const UpdateRule rule(optimizer_of(Rule::kSgd, 1.0, 0.5, 0.0, 0.0), ClipConfig{ClipKind::kValue, 2.0});

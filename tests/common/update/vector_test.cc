@@ -134,5 +134,16 @@ TEST(SquaredNormOfSum, WritesTheSumAndIsItsNorm) {
   EXPECT_EQ(written, sum);
 }
 
+TEST(MoveAverage, FollowsTheValuesAtEveryVectorWidth) {
+  for (VectorWidth width : available_widths()) {
+    std::vector<float> average(37, 1.0F);
+    std::vector<float> values(37);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    move_average(average, values, 0.999, width);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(average[i], 0.999F * 1.0F + static_cast<float>(1.0 - 0.999) * values[i]) << "element " << i;
+  }
+}
+
 }  // namespace
 }  // namespace disttrain::update

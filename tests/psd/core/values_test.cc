@@ -51,7 +51,7 @@ class FirstValues : public testing::TestWithParam<Mode> {
         push.initial = true;
         push.last = i + 1 == own.size();
         std::vector<float> values;
-        for (std::uint64_t e = 0; e < bucket.elements; ++e)
+        for (std::uint64_t e = 0; e < bucket.words; ++e)
           values.push_back(first + static_cast<float>(bucket.flat_begin + e));
         cluster_.send(worker_index, push, values);
         cluster_.deliver_all(random_);
@@ -137,7 +137,7 @@ TEST_P(FirstValues, GradientsThatComeBeforeThemBreakTheChannel) {
   Push push;
   push.bucket = buckets_of(cluster_.layout(), ShardId(0)).front();
   push.clock = Step(1);
-  cluster_.send(0, push, std::vector<float>(cluster_.layout().buckets[push.bucket.value].elements));
+  cluster_.send(0, push, std::vector<float>(cluster_.layout().buckets[push.bucket.value].words));
   cluster_.deliver_all(random_);
   ASSERT_FALSE(cluster_.closed.empty());
   EXPECT_THAT(cluster_.closed.front(), HasSubstr("before the shard has its first values"));

@@ -76,7 +76,7 @@ inline void push_all(ShardCluster& cluster, WorkerModel& model, std::uint64_t cl
       model.waits_for.insert(bucket.shard.value);
     }
     std::vector<float> part(gradient.begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin),
-                            gradient.begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin + bucket.elements));
+                            gradient.begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin + bucket.words));
     if (options.nonfinite && b == 0) part[0] = std::numeric_limits<float>::quiet_NaN();
     cluster.send(model.index, push, part);
   }

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "common/memory_plan.h"
@@ -118,6 +120,48 @@ TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
   EXPECT_FLOAT_EQ(store.parameters(state)[2], before[2] + 0.25F * (8.0F - before[2]));
 }
 
+TEST_F(StoreWithState, OfTheLowestRankReplacesTheOthersInSync) {
+  train_.mode = Mode::kSync;
+  train_.state = StateRule::kLowestRank;
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
+  const BucketId mixed(0);  // elements 0..3: three of v3, one of v12
+  const std::vector<float> before(store.parameters(mixed).begin(), store.parameters(mixed).end());
+  auto plan = std::make_shared<SumPlan>();
+  for (std::uint32_t place : {1U, 0U}) {  // the order of the ranks
+    const Landing landing{Landing::Kind::kStaging, Place(place), 0};
+    fill(store.landing(landing, mixed), place == 0 ? 1.0F : 4.1F);
+    plan->terms.push_back(SumTerm{landing, place == 0 ? 10U : 20U});
+  }
+  plan->at.learning_rate = 0.5;
+  plan->scale = 0.25;  // clipping scales gradients only
+  store.sum_and_apply(SumAndApply{mixed, plan});
+  EXPECT_FLOAT_EQ(store.parameters(mixed)[0], before[0] - 0.5F * 0.25F * (10.0F + 20.0F * 4.1F) / 30.0F);
+  EXPECT_EQ(store.parameters(mixed)[3], 4.1F);
+}
+
+TEST_F(StoreWithState, OfWeightZeroDoesntChange) {
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
+  const BucketId state(1);
+  const std::vector<float> before(store.parameters(state).begin(), store.parameters(state).end());
+  const Landing landing{Landing::Kind::kFrame, Place(1), 0};
+  fill(store.landing(landing, state), 8.0F);
+  UpdateAt at;
+  at.state_weight = 0.0;
+  store.apply(Apply{landing, state, at});
+  EXPECT_THAT(store.parameters(state), testing::ElementsAreArray(before));
+}
+
+TEST_F(StoreWithState, IsNotInTheNorm) {
+  train_.mode = Mode::kSync;
+  train_.clip = ClipConfig{ClipKind::kGlobalNorm, 1.0};
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 1, false, false}, {});
+  SumPlan plan;
+  plan.terms.push_back(SumTerm{Landing{Landing::Kind::kStaging, Place(0), 0}, 10});
+  for (std::uint32_t bucket = 0; bucket < layout_.buckets.size(); ++bucket)
+    fill(store.landing(plan.terms[0].landing, BucketId(bucket)), 2.0F);
+  EXPECT_EQ(store.norm2(plan), 4.0 * (7 + 3));
+}
+
 TEST(Store, CopyIsOfTheMomentWhenItWasBegun) {
   TrainSection train;
   train.optimizer.rule = Rule::kMomentum;
@@ -197,6 +241,189 @@ TEST(Store, AMeasuredStepUsesTheSumsThatWereMeasured) {
   };
   EXPECT_EQ(result(true, 777.0F), result(false, 1.0F)) << "the same bits";
   EXPECT_NE(result(false, 777.0F), result(false, 1.0F));
+}
+
+// The variables of small_layout(), each whole on one of three shards.
+Layout whole_layout() {
+  Layout layout = small_layout(1);
+  layout.shards = 3;
+  layout.buckets = {Bucket{ShardId(0), 0, 0, 3}, Bucket{ShardId(1), 3, 0, 4}, Bucket{ShardId(1), 7, 4, 8},
+                    Bucket{ShardId(2), 15, 0, 7}};
+  return layout;
+}
+
+// Updates each variable of small_layout(), the second of which is made a matrix, with gradients of 0. So weight decay
+// alone changes it. Says which variables have changed.
+std::vector<bool> changed_by_decay(Rule rule, DecayOf decay_of) {
+  TrainSection train;
+  train.mode = Mode::kSync;
+  train.optimizer.rule = rule;
+  train.optimizer.weight_decay = 0.5;
+  train.optimizer.weight_decay_of = decay_of;
+  Layout layout = small_layout(1);
+  layout.model.variables[1].shape = {3, 4};
+  ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 1, false, false}, {});
+  std::ranges::fill(store.parameters(), 1.0F);
+  auto plan = std::make_shared<SumPlan>();
+  plan->at = UpdateAt{.count = 0, .learning_rate = 0.25};
+  plan->scale = 1.0;
+  plan->terms.push_back(SumTerm{Landing{Landing::Kind::kStaging, Place(0), 0}, 10});
+  if (update::UpdateRule(train).is_by_variable()) store.prepare(*plan);
+  std::vector<float> flat;
+  for (const BucketId id : buckets_of(layout, ShardId(0))) {
+    store.sum_and_apply(SumAndApply{id, plan});
+    flat.insert(flat.end(), store.parameters(id).begin(), store.parameters(id).end());
+  }
+  std::vector<bool> changed;
+  for (std::size_t v = 0; v < layout.model.variables.size(); ++v) {
+    const auto values = std::span(flat).subspan(layout.variable_begins[v], element_count(layout.model.variables[v]));
+    const auto is_changed = [](float value) { return value < 1.0F; };
+    changed.push_back(std::ranges::any_of(values, is_changed));
+    EXPECT_EQ(std::ranges::all_of(values, is_changed), changed.back()) << "variable " << v;
+  }
+  return changed;
+}
+
+TEST(Store, WeightDecayOfMatricesLeavesVectorsAlone) {
+  for (const Rule rule : {Rule::kSgd, Rule::kMomentum, Rule::kAdam, Rule::kAdamw, Rule::kLamb}) {
+    EXPECT_EQ(changed_by_decay(rule, DecayOf::kAll), (std::vector<bool>{true, true, true}));
+    EXPECT_EQ(changed_by_decay(rule, DecayOf::kMatrices), (std::vector<bool>{false, true, false}));
+  }
+}
+
+// The parameters, followed by the slots, after three steps with lamb, in flat order.
+std::vector<std::vector<float>> trained_by_lamb(const Layout& layout, const TrainSection& train) {
+  std::vector<std::vector<float>> all(3, std::vector<float>(22));
+  for (std::uint32_t s = 0; s < layout.shards; ++s) {
+    ShardStore store(layout, ShardId(s), StoreOptions{train, 1, 2, true, false}, {});
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      auto plan = std::make_shared<SumPlan>();
+      plan->at = UpdateAt{.count = step, .learning_rate = 0.25};
+      plan->scale = 0.5;
+      for (std::uint32_t place : {0U, 1U}) {
+        const Landing landing{Landing::Kind::kStaging, Place(place), 0};
+        plan->terms.push_back(SumTerm{landing, 10 + place});
+        for (const BucketId id : buckets_of(layout, ShardId(s))) {
+          const std::span<float> values = store.landing(landing, id);
+          for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = std::sin(static_cast<float>(layout.buckets[id.value].flat_begin + i + 31 * place + 7 * step));
+        }
+      }
+      if (train.clip.kind == ClipKind::kGlobalNorm) {
+        store.norm2(*plan);
+        plan->is_measured = true;
+      }
+      store.prepare(*plan);
+      std::vector<BucketId> buckets = buckets_of(layout, ShardId(s));
+      std::reverse(buckets.begin(), buckets.end());
+      for (const BucketId id : buckets) store.sum_and_apply(SumAndApply{id, plan});
+    }
+    for (const BucketId id : buckets_of(layout, ShardId(s))) {
+      const Bucket& bucket = layout.buckets[id.value];
+      for (std::size_t i = 0; i < bucket.words; ++i) {
+        all[0][bucket.flat_begin + i] = store.parameters(id)[i];
+        for (std::size_t slot : {0U, 1U})
+          all[1 + slot][bucket.flat_begin + i] = store.slot(slot)[bucket.shard_begin + i];
+      }
+    }
+  }
+  return all;
+}
+
+TEST(StoreLamb, GivesTheSameBitsForEveryLayout) {
+  for (const ClipKind clip : {ClipKind::kNone, ClipKind::kGlobalNorm}) {
+    TrainSection train;
+    train.mode = Mode::kSync;
+    train.optimizer.rule = Rule::kLamb;
+    train.optimizer.weight_decay = 0.1;
+    train.clip = ClipConfig{clip, 1.0};
+    const auto mixed = trained_by_lamb(small_layout(1), train);
+    EXPECT_EQ(trained_by_lamb(whole_layout(), train), mixed);
+    EXPECT_NE(mixed[1], std::vector<float>(22, 0.0F));
+  }
+}
+
+TEST(StoreLamb, UpdatesEachVariableAsTheRuleUpdatesItWhole) {
+  TrainSection train;
+  train.mode = Mode::kSync;
+  train.optimizer.rule = Rule::kLamb;
+  const Layout layout = small_layout(1);
+  std::vector<float> expected = ShardCluster(layout, train, 1).model();
+  {
+    const ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 2, false, false}, {});
+    for (std::uint32_t b = 0; b < layout.buckets.size(); ++b)
+      std::ranges::copy(store.parameters(BucketId(b)), expected.begin() + 4 * b);
+  }
+  std::vector<std::vector<float>> slots(2, std::vector<float>(22, 0.0F));
+  const update::UpdateRule rule(train);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    std::vector<std::vector<float>> pushed(2, std::vector<float>(22));
+    for (std::size_t place : {0U, 1U})
+      for (std::size_t i = 0; i < 22; ++i) pushed[place][i] = std::sin(static_cast<float>(i + 31 * place + 7 * step));
+    for (const auto& [begin, size] : {std::pair<std::size_t, std::size_t>{0, 3}, {3, 12}, {15, 7}}) {
+      const std::vector<update::WeightedGradient> gradients{{std::span(pushed[0]).subspan(begin, size), 10.0F},
+                                                            {std::span(pushed[1]).subspan(begin, size), 11.0F}};
+      rule.apply_sum({.learning_rate = 0.25, .t = step, .gradient_scale = 0.5 / 21.0},
+                     std::span(expected).subspan(begin, size), gradients,
+                     {std::span(slots[0]).subspan(begin, size), std::span(slots[1]).subspan(begin, size)});
+    }
+  }
+  const auto trained = trained_by_lamb(layout, train);
+  EXPECT_EQ(trained[0], expected);
+  EXPECT_EQ(trained[1], slots[0]);
+}
+
+// prepare() changes slots before update() changes the parameters. A copy that was begun before has neither change.
+TEST(StoreLamb, ACopyHasNoPreparedSlots) {
+  TrainSection train;
+  train.mode = Mode::kSync;
+  train.optimizer.rule = Rule::kLamb;
+  const Layout layout = small_layout(1);
+  ShardStore store(layout, ShardId(0), StoreOptions{train, 1, 1, true, false}, {});
+  auto plan = std::make_shared<SumPlan>();
+  plan->terms.push_back(SumTerm{Landing{Landing::Kind::kStaging, Place(0), 0}, 10});
+  for (std::uint32_t b = 0; b < layout.buckets.size(); ++b)
+    std::ranges::fill(store.landing(plan->terms[0].landing, BucketId(b)), 1.0F);
+  ASSERT_TRUE(store.begin_copy());
+  store.prepare(*plan);
+  std::shared_ptr<const ShardCopy> copy;
+  while (copy == nullptr) copy = store.copy_bucket();
+  EXPECT_THAT(copy->array(1), testing::Each(0.0F));
+  EXPECT_THAT(store.slot(0), testing::Each(testing::Ne(0.0F)));
+}
+
+TEST_F(StoreWithState, HasAveragesThatFollowTheParametersAndCopyTheState) {
+  train_.optimizer.rule = Rule::kMomentum;
+  StoreOptions options{train_, 1, 2, true, false};
+  options.average = 0.75;
+  ShardStore store(layout_, ShardId(0), options, {});
+  ASSERT_EQ(store.slots(), 2U);
+  const BucketId mixed(0);  // elements 0..3: three of v3, one of v12
+  std::vector<float> expected(store.parameters(mixed).begin(), store.parameters(mixed).end());
+  EXPECT_THAT(store.averages(mixed), testing::ElementsAreArray(expected)) << "they begin as the parameters";
+  const Landing landing{Landing::Kind::kFrame, Place(1), 0};
+  for (int step = 0; step < 3; ++step) {
+    fill(store.landing(landing, mixed), 2.0F);
+    store.apply(Apply{landing, mixed, UpdateAt{.learning_rate = 0.5, .state_weight = 1.0}});
+    for (std::size_t i = 0; i < 3; ++i) expected[i] = 0.75F * expected[i] + 0.25F * store.parameters(mixed)[i];
+    expected[3] = 2.0F;
+    ASSERT_THAT(store.averages(mixed), testing::ElementsAreArray(expected));
+  }
+  EXPECT_EQ(store.copy()->arrays(), 3U);
+  EXPECT_THAT(store.averages(BucketId(5)), testing::ElementsAreArray(store.parameters(BucketId(5))));
+}
+
+TEST_F(StoreWithState, AveragesBeginAgainAsTheParametersThatAreSet) {
+  StoreOptions options{train_, 1, 2, false, true};
+  options.average = 0.75;
+  ShardStore store(layout_, ShardId(0), options, {});
+  const Landing landing{Landing::Kind::kFrame, Place(1), 0};
+  fill(store.landing(landing, BucketId(2)), 3.0F);
+  store.set(SetParameters{landing, BucketId(2)});
+  EXPECT_THAT(store.averages(BucketId(2)), testing::Each(3.0F));
+  fill(store.parameters(), 5.0F);
+  store.begin_averages();
+  EXPECT_THAT(store.averages(BucketId(2)), testing::Each(5.0F));
 }
 
 }  // namespace

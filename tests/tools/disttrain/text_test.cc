@@ -93,6 +93,15 @@ TEST(RootCause, NamesTaskReasonLogAndAdvice) {
                                                     HasSubstr("what to do: "), HasSubstr("memory")));
 }
 
+TEST(RootCause, ATrainersTracebackIsShownInLinesAndOnce) {
+  const Json status = failed_status(running(), "mnist", "worker/0",
+                                    "the trainer ended (in step 7); its last lines:\\n  File \"C:\\new\"\\n    raise",
+                                    std::nullopt, {"trainer: File"});
+  const std::string text = said(print_root_cause, status);
+  EXPECT_THAT(text, HasSubstr("(in step 7); its last lines:\n  File \"C:\\new\"\n    raise\nwhat to do: "));
+  EXPECT_THAT(text, Not(HasSubstr("trainer: File")));
+}
+
 TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
   const Json status = failed_status(Json(), "mnist", "chief/0", "gone", std::nullopt, {});
   for (const char* key :

@@ -170,7 +170,7 @@ class Filler {
   void fill(Phase& x) { x = Phase::kEvaluate; }
   void fill(Want& x) { x = Want::kAll; }
   void fill(PushOutcome& x) { x = PushOutcome::kFinished; }
-  void fill(DType& x) { x = DType::kBytes; }
+  void fill(DType& x) { x = DType::kFloat64; }
   void fill(MetricKind& x) { x = MetricKind::kMae; }
   void fill(MetricSpec& x) {
     fill_other(x);
@@ -186,11 +186,13 @@ class Filler {
   void fill(Mode& x) { x = Mode::kSsp; }
   void fill(Activation& x) { x = Activation::kGelu; }
   void fill(Loss& x) { x = Loss::kSigmoidCrossEntropy; }
-  void fill(Rule& x) { x = Rule::kAdamw; }
+  void fill(Rule& x) { x = Rule::kFtrl; }
   void fill(ScheduleKind& x) { x = ScheduleKind::kCosine; }
   void fill(ClipKind& x) { x = ClipKind::kValue; }
   void fill(NonfiniteAction& x) { x = NonfiniteAction::kFail; }
   void fill(Stem& x) { x = Stem::kImagenet; }
+  void fill(DecayOf& x) { x = DecayOf::kMatrices; }
+  void fill(StateRule& x) { x = StateRule::kLowestRank; }
   void fill(Sharding& x) { x = Sharding::kNone; }
   void fill(DataFormat& x) { x = DataFormat::kText; }
   void fill(OnWorkerLoss& x) { x = OnWorkerLoss::kWait; }
@@ -236,8 +238,8 @@ class Filler {
     layout.model.variables[0].shape = {3, 4};
     layout.model.variables[1].shape = {5};
     layout.shards = 2;
-    layout.variable_begins = {5, 0};
-    layout.buckets = {{ShardId(1), 0, 0, 5}, {ShardId(0), 5, 0, 6}, {ShardId(1), 11, 5, 6}};
+    layout.variable_begins = {10, 0};
+    layout.buckets = {{ShardId(1), 0, 0, 10}, {ShardId(0), 10, 0, 12}, {ShardId(1), 22, 10, 12}};
     return layout;
   }
 

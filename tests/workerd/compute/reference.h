@@ -29,8 +29,8 @@ inline Layout reversed_layout(const ModelSpec& spec) {
     layout.variable_begins[v] = flat;
     flat += element_count(spec.variables[v]);
   }
-  for (std::uint64_t begin = 0; begin < flat; begin += kMaxBucketElements)
-    layout.buckets.push_back({ShardId(0), begin, begin, std::min(kMaxBucketElements, flat - begin)});
+  for (std::uint64_t begin = 0; begin < flat; begin += kMaxBucketWords)
+    layout.buckets.push_back({ShardId(0), begin, begin, std::min(kMaxBucketWords, flat - begin)});
   return layout;
 }
 

@@ -230,7 +230,7 @@ TEST(MlpEngine, AnnouncesALargeVariableBucketByBucket) {
   Bench bench(mlp({1000, 1024, 2}, Activation::kRelu, Loss::kSoftmaxCrossEntropy), 10);
   const Ranges ranges = ranges_of_a_step(bench);
   ASSERT_EQ(ranges.size(), 7U);
-  EXPECT_EQ(ranges[3], (std::pair<std::uint64_t, std::uint64_t>{3074, 3074 + kMaxBucketElements}));
+  EXPECT_EQ(ranges[3], (std::pair<std::uint64_t, std::uint64_t>{3074, 3074 + kMaxBucketWords}));
   EXPECT_EQ(ranges.back().second, bench.flat_gradients().size());
 }
 

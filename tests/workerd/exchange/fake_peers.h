@@ -179,9 +179,9 @@ class FakeShards {
     const Bucket& bucket = layout.buckets.at(push.bucket.value);
     ASSERT_EQ(bucket.shard.value, s);
     if (!payload.empty()) {
-      ASSERT_EQ(payload.size(), bucket.elements * sizeof(float));
+      ASSERT_EQ(payload.size(), bucket.words * sizeof(float));
       const auto* gradients = reinterpret_cast<const float*>(payload.data());
-      for (std::uint64_t i = 0; i < bucket.elements; ++i) values[bucket.flat_begin + i] += gradients[i];
+      for (std::uint64_t i = 0; i < bucket.words; ++i) values[bucket.flat_begin + i] += gradients[i];
     }
     if (!push.last) return;
     ++versions[s];
@@ -208,7 +208,7 @@ class FakeShards {
     parameters.pull_id = pull_id;
     parameters.acknowledged = Sequence(last[s]);
     peer.send(wire::FrameType::kParameters, wire::encode(parameters, scratch_),
-              std::as_bytes(std::span(values).subspan(place.flat_begin, place.elements)), peer.channel->job,
+              std::as_bytes(std::span(values).subspan(place.flat_begin, place.words)), peer.channel->job,
               peer.channel->generation);
   }
 

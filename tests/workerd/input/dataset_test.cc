@@ -1,6 +1,9 @@
 // Batches from data sets, and whether a model fits a data set.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <type_traits>
+
 #include "common/builtin/builtin.h"
 #include "common/random.h"
 #include "tests/workerd/input/input_files.h"
@@ -15,7 +18,7 @@ namespace {
 using Floats = std::vector<float>;
 using Labels = std::vector<std::int64_t>;
 
-template <typename T>
+template <typename T, typename Out>
 void expect_gather_equals_naive_twin(std::uint64_t seed) {
   Random random(seed);
   const std::uint64_t elements = 1 + random.below(100);
@@ -24,20 +27,28 @@ void expect_gather_equals_naive_twin(std::uint64_t seed) {
   for (T& value : values) value = static_cast<T>(random.below(256));
   std::vector<std::uint64_t> indices(random.below(20));
   for (std::uint64_t& index : indices) index = random.below(rows);
-  Floats out(indices.size() * elements + 1, -1.0F);
-  gather_rows(values.data(), elements, indices, 0.3F, out.data());
+  std::vector<Out> out(indices.size() * elements + 1, Out(99));
+  gather_rows(values.data(), elements, indices, 0.3, out.data());
   for (std::size_t i = 0; i < indices.size(); ++i) {
     for (std::size_t j = 0; j < elements; ++j) {
-      ASSERT_EQ(out[i * elements + j], static_cast<float>(values[indices[i] * elements + j]) * 0.3F) << "seed " << seed;
+      const T value = values[indices[i] * elements + j];
+      Out expected = static_cast<Out>(value);
+      if (std::is_floating_point_v<Out>) expected = static_cast<Out>(expected * static_cast<Out>(0.3));
+      ASSERT_EQ(out[i * elements + j], expected) << "seed " << seed;
     }
   }
-  EXPECT_EQ(out.back(), -1.0F) << "written beyond the end";
+  EXPECT_EQ(out.back(), Out(99)) << "written beyond the end";
 }
 
 TEST(GatherRows, EqualsItsNaiveTwin) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    expect_gather_equals_naive_twin<std::uint8_t>(seed);
-    expect_gather_equals_naive_twin<float>(seed);
+    expect_gather_equals_naive_twin<std::uint8_t, float>(seed);
+    expect_gather_equals_naive_twin<std::uint8_t, std::int64_t>(seed);
+    expect_gather_equals_naive_twin<std::int32_t, float>(seed);
+    expect_gather_equals_naive_twin<std::int64_t, std::int32_t>(seed);
+    expect_gather_equals_naive_twin<std::int64_t, std::int64_t>(seed);
+    expect_gather_equals_naive_twin<float, float>(seed);
+    expect_gather_equals_naive_twin<double, double>(seed);
   }
 }
 
@@ -45,8 +56,7 @@ TEST(GatherRows, EqualsItsNaiveTwin) {
 MemoryDataset three_labels() {
   Contents contents;
   contents.records = 3;
-  contents.input_elements = 2;
-  contents.floats = {1, 2, 3, 4, 5, 6};
+  contents.inputs = values_of({1, 2, 3, 4, 5, 6}, 2);
   contents.labels = {2, 0, 1};
   return {std::move(contents), 0, 3, 1.0};
 }
@@ -54,10 +64,8 @@ MemoryDataset three_labels() {
 MemoryDataset two_targets() {
   Contents contents;
   contents.records = 2;
-  contents.input_elements = 2;
-  contents.floats = {1, 2, 3, 4};
-  contents.target_elements = 3;
-  contents.targets = {1, 2, 3, 4, 5, 6};
+  contents.inputs = values_of({1, 2, 3, 4}, 2);
+  contents.targets = values_of({1, 2, 3, 4, 5, 6}, 3);
   return {std::move(contents), 0, 2, 1.0};
 }
 
@@ -75,9 +83,8 @@ TEST(Gather, LabelsBecomeWiderTargetsAsAOneAtTheirPlace) {
 TEST(Gather, BytesBecomeWhatTheColumnAsksFor) {
   Contents contents;
   contents.records = 2;
-  contents.input_elements = 2;
-  contents.bytes = std::make_unique<std::byte[]>(4);
-  for (std::size_t i = 0; i < 4; ++i) contents.bytes[i] = std::byte(10 * (i + 1));
+  contents.inputs = {DType::kUint8, 2, std::make_unique<std::byte[]>(4)};
+  for (std::size_t i = 0; i < 4; ++i) contents.inputs.bytes[i] = std::byte(10 * (i + 1));
   contents.labels = {0, 1};
   const MemoryDataset dataset(std::move(contents), 0, 2, 0.5);
   EXPECT_EQ(gather<float>(dataset, {1}, 0, DType::kFloat32, 2), (Floats{15, 20}));
@@ -88,6 +95,22 @@ TEST(Gather, BytesBecomeWhatTheColumnAsksFor) {
 }
 
 // ---- fits ----
+
+// One record of `values`, and its label 0.
+MemoryDataset whole_inputs(const std::vector<std::int64_t>& values) {
+  Contents contents;
+  contents.records = 1;
+  contents.inputs = {DType::kInt64, values.size(), std::make_unique<std::byte[]>(values.size() * 8)};
+  std::memcpy(contents.inputs.bytes.get(), values.data(), values.size() * 8);
+  contents.labels = {0};
+  return {std::move(contents), 0, 1, 1.0};
+}
+
+ModelSpec token_model(DType dtype, std::uint64_t limit) {
+  ModelSpec model;
+  model.columns = {{.name = "tokens", .dtype = dtype, .shape = {2}, .limit = limit}};
+  return model;
+}
 
 class Fits : public testing::Test {
  protected:
@@ -158,6 +181,22 @@ TEST_F(Fits, TypesThatDontConvertAreNamed) {
   ModelSpec tokens;
   tokens.columns = {{.name = "tokens", .dtype = DType::kInt64, .shape = {2}}};
   expect_unfit(fits(labels_, tokens, ModelSection(), Source()), ErrorCode::kConfig, {"float32", "\"tokens\"", "int64"});
+}
+
+TEST_F(Fits, IntegersFitWithinTheLimitAndTheType) {
+  const auto fit_tokens = [](const std::vector<std::int64_t>& values, DType dtype, std::uint64_t limit) {
+    return fits(whole_inputs(values), token_model(dtype, limit), ModelSection(), Source());
+  };
+  EXPECT_TRUE(fit_tokens({0, 9}, DType::kInt64, 10));
+  EXPECT_TRUE(fit_tokens({-5, std::int64_t{1} << 62}, DType::kInt64, 0));
+  EXPECT_TRUE(fit_tokens({0, 255}, DType::kUint8, 0));
+  EXPECT_TRUE(fit_tokens({0, 10}, DType::kFloat32, 0));
+  expect_unfit(fit_tokens({0, 10}, DType::kInt64, 10), ErrorCode::kData,
+               {"values from 0 to 10", "\"tokens\" takes 0 to 9"});
+  expect_unfit(fit_tokens({-1, 3}, DType::kInt64, 10), ErrorCode::kData, {"values from -1 to 3", "takes 0 to 9"});
+  expect_unfit(fit_tokens({0, std::int64_t{1} << 31}, DType::kInt32, 0), ErrorCode::kData,
+               {"to 2147483648", "takes -2147483648 to 2147483647"});
+  expect_unfit(fit_tokens({0, 256}, DType::kUint8, 0), ErrorCode::kData, {"to 256", "takes 0 to 255"});
 }
 
 TEST_F(Fits, ColumnsThatTheDataLacksAreNamed) {

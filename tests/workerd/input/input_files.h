@@ -128,7 +128,7 @@ std::vector<T> gather(const Dataset& dataset, const std::vector<std::uint64_t>& 
 }
 
 inline bool has_labels(const Dataset& dataset) {
-  return dataset.columns().at(1).largest >= 0;
+  return dataset.columns().at(1).are_classes;
 }
 inline std::uint64_t input_elements(const Dataset& dataset) {
   return dataset.columns().at(0).elements;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/workerd/input/input_files.h"
 
 namespace disttrain::input {
@@ -34,6 +36,79 @@ TEST_F(Npy, AllElementTypesAreRead) {
   expect_inputs(npy<std::uint8_t>("|u1", "(2, 2)", {1, 2, 3, 200}), {1, 2, 3, 200});
   expect_inputs(npy<std::int32_t>("<i4", "(2, 2)", {1, 2, 3, -4}), {1, 2, 3, -4});
   expect_inputs(npy<std::int64_t>("<i8", "(2, 2)", {1, 2, 3, -4}), {1, 2, 3, -4});
+}
+
+// 2^24 + 1 is the first whole number that float32 doesn't have.
+TEST_F(Npy, IntegersKeepAllDigits) {
+  const std::vector<std::int64_t> large = {(1 << 24) + 1, -5, std::int64_t{1} << 62, (std::int64_t{1} << 53) + 1};
+  Source inputs = write_inputs(npy<std::int64_t>("<i8", "(2, 2)", large));
+  for (const std::optional<DType> as : {std::optional<DType>(), std::optional(DType::kInt64)}) {
+    inputs.inputs_as = as;
+    const auto dataset = load(inputs);
+    ASSERT_NE(dataset, nullptr);
+    EXPECT_EQ(dataset->columns()[0].dtype, DType::kInt64);
+    EXPECT_EQ(dataset->columns()[0].smallest, -5);
+    EXPECT_EQ(dataset->columns()[0].largest, std::int64_t{1} << 62);
+    EXPECT_EQ(gather<std::int64_t>(*dataset, {0, 1}, 0, DType::kInt64, 2), large);
+  }
+}
+
+TEST_F(Npy, SmallIntegersAreInt32) {
+  const auto of_type = [this](const std::string& content) {
+    const auto dataset = load(write_inputs(content));
+    EXPECT_EQ(gather<std::int32_t>(*dataset, {0, 1}, 0, DType::kInt32, 1), (std::vector<std::int32_t>{7, -8}));
+    return dataset->columns()[0].dtype;
+  };
+  EXPECT_EQ(of_type(npy<std::int8_t>("|i1", "(2, 1)", {7, -8})), DType::kInt32);
+  EXPECT_EQ(of_type(npy<std::int16_t>("<i2", "(2, 1)", {7, -8})), DType::kInt32);
+  EXPECT_EQ(of_type(npy<std::int32_t>("<i4", "(2, 1)", {7, -8})), DType::kInt32);
+  EXPECT_EQ(of_type(npy_header("{'descr': '>i4', 'fortran_order': False, 'shape': (2,)}") +
+                    bytes_of<std::int32_t>({7, -8}, true)),
+            DType::kInt32);
+}
+
+TEST_F(Npy, FilesOfSeveralTypesTakeOneThatHoldsAll) {
+  const auto of_types = [this](const std::string& first, const std::string& second) {
+    folder_.write("x1.npy", first);
+    folder_.write("x2.npy", second);
+    const auto dataset = load(source(kNpy, folder_, "x?.npy", "y.npy"));
+    EXPECT_EQ(gather<float>(*dataset, {0, 1}, 0, DType::kFloat32, 1), (Floats{3, 4}));
+    return dataset->columns()[0].dtype;
+  };
+  const std::string bytes = npy<std::uint8_t>("|u1", "(1, 1)", {3});
+  EXPECT_EQ(of_types(bytes, npy<std::uint8_t>("|u1", "(1, 1)", {4})), DType::kUint8);
+  EXPECT_EQ(of_types(bytes, npy<std::int16_t>("<i2", "(1, 1)", {4})), DType::kInt32);
+  EXPECT_EQ(of_types(bytes, npy<std::int64_t>("<i8", "(1, 1)", {4})), DType::kInt64);
+  EXPECT_EQ(of_types(bytes, npy<float>("<f4", "(1, 1)", {4})), DType::kFloat32);
+}
+
+// Values of 8 bytes take 4 bytes in memory if the model takes float32.
+TEST_F(Npy, WideValuesBecomeWhatTheModelTakes) {
+  const auto type_for = [this](const std::string& content, std::optional<DType> as) {
+    Source inputs = write_inputs(content);
+    inputs.inputs_as = as;
+    return load(inputs)->columns()[0].dtype;
+  };
+  const std::string whole = npy<std::int64_t>("<i8", "(2, 1)", {1, 2});
+  const std::string real = npy<double>("<f8", "(2, 1)", {0.1, 2});
+  EXPECT_EQ(type_for(whole, DType::kFloat32), DType::kFloat32);
+  EXPECT_EQ(type_for(whole, DType::kInt32), DType::kInt64);
+  EXPECT_EQ(type_for(real, std::nullopt), DType::kFloat32);
+  EXPECT_EQ(type_for(real, DType::kFloat64), DType::kFloat64);
+  Source inputs = write_inputs(real);
+  inputs.inputs_as = DType::kFloat64;
+  EXPECT_EQ(gather<double>(*load(inputs), {0}, 0, DType::kFloat64, 1), std::vector<double>{0.1});
+}
+
+TEST_F(Npy, SeveralIntegersPerLabelAreTargetsThatKeepTheirType) {
+  folder_.write("y.npy", npy<std::int64_t>("<i8", "(2, 2)", {1, 2, 3, (1 << 24) + 1}));
+  Source labels = write_inputs(npy<float>("<f4", "(2, 1)", {1, 2}));
+  const auto dataset = load(labels);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_FALSE(dataset->columns()[1].are_classes);
+  EXPECT_EQ(gather<std::int64_t>(*dataset, {1}, 1, DType::kInt64, 2), (Labels{3, (1 << 24) + 1}));
+  labels.labels_as = DType::kFloat32;
+  EXPECT_EQ(load(labels)->columns()[1].dtype, DType::kFloat32);
 }
 
 TEST_F(Npy, AllVersionsAreRead) {

@@ -21,9 +21,9 @@ constexpr std::uint64_t kRecords = 100;
 MemoryDataset numbered() {
   Contents contents;
   contents.records = kRecords;
-  contents.input_elements = 1;
-  contents.floats.resize(kRecords);
-  std::iota(contents.floats.begin(), contents.floats.end(), 0.0F);
+  std::vector<float> inputs(kRecords);
+  std::iota(inputs.begin(), inputs.end(), 0.0F);
+  contents.inputs = values_of(inputs, 1);
   contents.labels.resize(kRecords);
   std::iota(contents.labels.begin(), contents.labels.end(), 0);
   return {std::move(contents), 0, kRecords, 1.0};
@@ -126,6 +126,22 @@ TEST(Prefetcher, GivesBatchesInTheOrderOfTheRequests) {
   batch = pop(prefetcher);
   EXPECT_EQ(batch->order.ticket, BatchTicket(2));
   EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{0, 1}));
+}
+
+TEST(Prefetcher, PeekShowsTheBatchThatTryPopReturnsNext) {
+  const GatedDataset dataset;
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  ASSERT_TRUE(prefetcher.request(order(1, 4, 8)));
+  dataset.entered.await(1);
+  EXPECT_EQ(prefetcher.peek(), nullptr);
+  Bell ready;
+  ASSERT_TRUE(prefetcher.notify_when_ready([&ready] { ready.ring(); }));
+  dataset.gate.ring();
+  ready.await(1);
+  const ReadyBatch* const next = prefetcher.peek();
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(prefetcher.try_pop().get(), next);
+  EXPECT_EQ(prefetcher.peek(), nullptr);
 }
 
 TEST(Prefetcher, BatchOfNoExamplesIsABatch) {

@@ -136,7 +136,7 @@ TEST_F(TextFiles, MustFitTheTransformer) {
   ASSERT_FALSE(fit);
   EXPECT_EQ(fit.error().code, ErrorCode::kData);
   EXPECT_THAT(fit.error().message,
-              HasSubstr("have values up to 104, but the model's column \"tokens\" takes 0 to 103"));
+              HasSubstr("have values from 0 to 104, but the model's column \"tokens\" takes 0 to 103"));
 }
 
 }  // namespace

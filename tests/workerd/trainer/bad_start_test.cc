@@ -45,15 +45,17 @@ TEST_F(BadTrainerTest, AScriptThatNeverCallsInit) {
   write("print('hello')\n");
   const Error error = start_error();
   EXPECT_EQ(error.code, ErrorCode::kConfig);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("ended with exit code 0 before the job was over"), EndsWith("hello")));
+  EXPECT_THAT(error.message,
+              AllOf(HasSubstr("ended with exit code 0 before it had called disttrain.init()"), EndsWith("hello")));
 }
 
 TEST_F(BadTrainerTest, AScriptThatIsKilledWhileItStarts) {
   write_raw("os.kill(os.getpid(), signal.SIGKILL)\n");
   const Error error = start_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("was killed by signal 9 (Killed)"), Not(HasSubstr("memory")),
-                                   EndsWith("it has printed nothing")));
+  EXPECT_THAT(error.message,
+              AllOf(HasSubstr("was killed by signal 9 (Killed); possibly out of memory: see `dmesg | tail`"),
+                    EndsWith("it has printed nothing")));
 }
 
 TEST_F(BadTrainerTest, AScriptThatNeverDescribesItsModel) {
@@ -72,6 +74,18 @@ TEST_F(BadTrainerTest, AnotherProtocol) {
                                        "install the package disttrain of this workerd's version"));
 }
 
+TEST_F(BadTrainerTest, ADeeplyNestedMessage) {
+  write_raw(R"(
+n = 1_900_000
+text = ('{"type": "hello", "sdk": "x", "protocol": ' + "[" * n + "]" * n + "}").encode()
+connection.sendall(struct.pack("<II", len(text), 0) + text)
+signal.pause()
+)");
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, HasSubstr("sent bytes on its socket that aren't a message of the package disttrain"));
+}
+
 TEST_F(BadTrainerTest, GarbageOnTheSocket) {
   for (const char* const bytes :
        {"'GET / HTTP/1.0\\r\\n\\r\\n'.encode()", "struct.pack('<II', 4, 0) + b'oops'",
@@ -88,11 +102,12 @@ TEST_F(BadTrainerTest, ModelsThatCantBe) {
       {"variables=[]", "without a trainable variable"},
       {"variables=[['w', [2, 0], 'trainable']]", "the variable \"w\", which has no elements"},
       {"variables=[['w', [2**32, 2**32], 'trainable']]", "the variable \"w\", which has no elements or more than"},
-      {"variables=[['w', [-1], 'trainable']]", "with a dimension = -1, expected a whole number"},
+      {"variables=[['w', [-1], 'trainable']]", "with a dimension of the variable \"w\" = -1, expected a whole number"},
       {"variables=[['w', [1], 'frozen']]", "of kind \"frozen\", expected \"trainable\" or \"state\""},
       {"variables=[['w', [1], 'trainable'], ['w', [1], 'trainable']]", "with two variables named \"w\""},
       {"variables=[['', [1], 'trainable']]", "is empty or can't be printed"},
-      {"variables={}", "with variables that isn't a list"},
+      {"variables={}", "with \"variables\" that isn't a list"},
+      {"metrics=[str(i) for i in range(100_000)]", "with 100000 metrics, expected at most 64"},
       {"metrics=['a', 'a']", "with a metric named \"a\"; expected different names"},
       {"metrics=['a b']", "with a metric named \"a b\""},
       {"records='many'", "with records = \"many\", expected a whole number"},
@@ -135,6 +150,29 @@ sys.stdout.flush()
   EXPECT_EQ(lines[4], "line 0");
 }
 
+TEST(LastLines, FitTheErrorAlsoIfTheyAreShownLonger) {
+  LastLines lines;
+  for (int i = 0; i < 30; ++i) lines.add(std::string(90, '\xff'));
+  lines.add("the last");
+  EXPECT_LE(lines.text().size(), kKeptOutputBytes);
+  EXPECT_THAT(lines.text(), AllOf(HasSubstr("\n  \\xff"), EndsWith("\n  the last")));
+}
+
+TEST(LineLimit, FillsAgainWithTime) {
+  Instant now(1s);
+  LineLimit limit;
+  for (int i = 0; i < kLoggedLinesAtOnce; ++i) EXPECT_TRUE(limit.admits(now));
+  EXPECT_FALSE(limit.admits(now));
+  EXPECT_FALSE(limit.admits(now += 5ms));
+  EXPECT_EQ(limit.take_dropped(), 2U);
+  EXPECT_TRUE(limit.admits(now += 1s));
+  for (int i = 0; i < kLoggedLinesPerSecond; ++i) limit.admits(now);
+  EXPECT_EQ(limit.take_dropped(), 1U);
+  now += 1h;
+  for (int i = 0; i < kLoggedLinesAtOnce + 1; ++i) limit.admits(now);
+  EXPECT_EQ(limit.take_dropped(), 1U);
+}
+
 TEST(OomKills, AreReadFromVmstat) {
   EXPECT_EQ(oom_kills_in("nr_free_pages 5\noom_kill 12\nother 3\n"), 12U);
   EXPECT_EQ(oom_kills_in("nr_free_pages 5\n"), 0U);
@@ -142,6 +180,9 @@ TEST(OomKills, AreReadFromVmstat) {
 }
 
 TEST(TrainerEnd, NamesAKillForMemory) {
+  EXPECT_EQ((TrainerEnd{0, SIGKILL, false}).sentence(),
+            "was killed by signal 9 (Killed); possibly out of memory: see `dmesg | tail`");
+  EXPECT_EQ((TrainerEnd{0, SIGTERM, false}).sentence(), "was killed by signal 15 (Terminated)");
   EXPECT_EQ((TrainerEnd{0, SIGKILL, true}).sentence(),
             "was killed by signal 9 (Killed), because this host was out of memory: the kernel killed it");
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/doubles.h"
 #include "tests/workerd/trainer/trainer_fixture.h"
 
 namespace disttrain::workerd::test {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 constexpr char kLinear[] = R"(
 import disttrain, numpy as np
 job = disttrain.init(metrics=["accuracy"])
-job.wrap({"w": np.array([[1.0, 2.0]]), "b": np.float64([3.0, 4.0])}, state={"seen": np.float32([10.0])})
+job.wrap({"w": np.array([[1.0, 2.0]], "f4"), "b": np.float32([3.0, 4.0])}, state={"seen": np.float32([10.0])})
 @job.on_evaluate
 def evaluate(x):
     return {"loss": (x * job.variables["w"] + job.variables["b"]).sum(axis=1).mean(), "accuracy": 0.5}
@@ -78,6 +79,33 @@ TEST_F(TrainerEngineTest, StepsWriteGradientsAndNewStateInPlace) {
   EXPECT_EQ(checkpoints, 1U);  // that of the second step comes with the next message
 }
 
+TEST_F(TrainerEngineTest, ArraysOfFloat64StayFloat64) {
+  write(R"(
+import disttrain, numpy as np
+job = disttrain.init(metrics=[])
+job.wrap({"narrow": np.full(3, 0.1, "f4"), "wide": np.full(2, 0.1)}, state={"seen": np.full(1, 0.1)})
+for x in job.batches(range(100)):
+    third = {name: value / 3 for name, value in job.variables.items()}
+    job.push_pull(third, loss=0, state={"seen": job.state["seen"] + 0.1})
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const std::vector<VariableSpec>& variables = layout.model.variables;
+  EXPECT_EQ(variables[0].dtype, DType::kFloat32);
+  EXPECT_EQ(variables[1].dtype, DType::kFloat64);
+  EXPECT_EQ(variables[2].dtype, DType::kFloat64);
+  // The flat arrays begin with seen and wide, and end with narrow.
+  const std::vector<float> initial = engine->initial_values().value();
+  ASSERT_EQ(initial.size(), 9U);
+  EXPECT_THAT(as_doubles(std::span(initial).first(6)), testing::Each(0.1));
+  EXPECT_THAT(std::span(initial).subspan(6), testing::Each(0.1F));
+  std::ranges::copy(initial, parameters->floats().begin());
+  const auto result = run(Program::kStep, {4, 6}, 17);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_THAT(as_doubles(gradients->floats().first(6)), ElementsAre(0.1 + 0.1, 0.1 / 3, 0.1 / 3));
+  EXPECT_THAT(gradients->floats().subspan(6), testing::Each(0.1F / 3));
+}
+
 TEST_F(TrainerEngineTest, EvaluatesAndPredictsBetweenSteps) {
   write(kLinear);
   ASSERT_TRUE(make().has_value());
@@ -105,6 +133,29 @@ TEST_F(TrainerEngineTest, ABatchWithoutRecordsHasNoGradientAndKeepsState) {
   EXPECT_THAT(gradients->floats(), ElementsAre(5, 0, 0, 0, 0));
   EXPECT_EQ(result->loss_sum, 0);
   EXPECT_TRUE(lines.empty());
+}
+
+TEST_F(TrainerEngineTest, TheNextBatchIsReadBeforeItsStepAndIsntUsedForAnother) {
+  write(R"(
+import disttrain, numpy as np
+class Records:
+    def __len__(self): return 10
+    def __getitem__(self, i):
+        print("record", i)
+        return float(i)
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros(1)})
+for batch in job.batches(Records()):
+    print("step", job.step_number, batch.x.tolist())
+    job.push_pull({"w": np.ones(1)}, loss=0)
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1}, 1, {2, 3}).has_value());
+  ASSERT_TRUE(run(Program::kStep, {2, 3}, 2, {4}).has_value());
+  ASSERT_TRUE(run(Program::kStep, {5}, 3).has_value());
+  EXPECT_THAT(lines, ElementsAre("record 1", "step 1 [1.0]", "record 2", "record 3", "step 2 [2.0, 3.0]", "record 4",
+                                 "record 5", "step 3 [5.0]"));
 }
 
 TEST_F(TrainerEngineTest, OtherArraysAndLayoutsMayComeBetweenSteps) {

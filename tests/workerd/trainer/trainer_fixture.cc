@@ -15,12 +15,14 @@ Layout layout_of(const ModelSpec& model) {
   layout.shards = 1;
   layout.variable_begins.resize(model.variables.size());
   std::uint64_t begin = 0;
-  for (std::size_t v = model.variables.size(); v-- > 0;) {
-    const std::uint64_t elements = element_count(model.variables[v]);
-    layout.variable_begins[v] = begin;
-    layout.buckets.push_back(Bucket{ShardId(0), begin, begin, elements});
-    begin += elements;
-  }
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32})
+    for (std::size_t v = model.variables.size(); v-- > 0;) {
+      if (model.variables[v].dtype != dtype) continue;
+      const std::uint64_t words = word_count(model.variables[v]);
+      layout.variable_begins[v] = begin;
+      layout.buckets.push_back(Bucket{ShardId(0), begin, begin, words});
+      begin += words;
+    }
   return layout;
 }
 
@@ -78,18 +80,21 @@ Status TrainerFixture::make() {
 
 Status TrainerFixture::open() {
   layout = layout_of(engine->describe());
-  const std::uint64_t bytes = element_count(layout.model) * sizeof(float);
+  const std::uint64_t bytes = word_count(layout.model) * sizeof(float);
   parameters = std::make_unique<Memory>(arena, bytes, Paging::kTouched);
   gradients = std::make_unique<Memory>(arena, bytes, Paging::kTouched);
   return engine->open(layout, parameters->floats(), gradients->floats());
 }
 
-Result<EngineOutput> TrainerFixture::run(Program program, const std::vector<std::int64_t>& records,
-                                         std::uint64_t step) {
+Result<EngineOutput> TrainerFixture::run(Program program, const std::vector<std::int64_t>& records, std::uint64_t step,
+                                         const std::vector<std::int64_t>& next) {
   const ColumnValues column{std::as_bytes(std::span(records)), {}};
+  const ColumnValues next_column{std::as_bytes(std::span(next)), {}};
   output.reset();
   ranges.clear();
-  engine->start({program, Batch{records.size(), std::span(&column, 1)}, StepSeed{7, step, 2}}, *this);
+  engine->start({program, Batch{records.size(), std::span(&column, 1)}, StepSeed{7, step, 2},
+                 Batch{next.size(), std::span(&next_column, 1)}},
+                *this);
   while (!output) {
     loop.restart();
     loop.run_one();

@@ -30,8 +30,9 @@ class TrainerFixture : public EngineSink {
   Status make();
   // Takes memory and calls open().
   Status open();
-  // Runs a computation to its end.
-  Result<EngineOutput> run(Program program, const std::vector<std::int64_t>& records, std::uint64_t step = 1);
+  // Runs a computation to its end. `next`: the records that the next step will probably have.
+  Result<EngineOutput> run(Program program, const std::vector<std::int64_t>& records, std::uint64_t step = 1,
+                           const std::vector<std::int64_t>& next = {});
 
   void ready(std::uint64_t begin, std::uint64_t end) override;
   void finished(const Result<EngineOutput>& output) override;

@@ -43,9 +43,9 @@ std::string name_of_job(const checkpoint::Found& found) {
 }
 
 std::uint64_t element_count(const checkpoint::VariableEntry& variable) {
-  std::uint64_t elements = 0;
-  for (const checkpoint::SliceEntry& slice : variable.slices) elements += slice.elements;
-  return elements;
+  std::uint64_t words = 0;
+  for (const checkpoint::SliceEntry& slice : variable.slices) words += slice.words;
+  return words / checkpoint::element_words(variable);
 }
 
 }  // namespace disttrain::cli

@@ -27,27 +27,30 @@ struct Compared {
   double largest = 0;           // largest absolute difference; NaN if an element is NaN in one of them
 };
 
-void compare_weights(std::span<const float> a, std::span<const float> b, Compared& compared) {
+template <typename T>
+void compare_weights(std::span<const T> a, std::span<const T> b, Compared& compared) {
   if (std::memcmp(a.data(), b.data(), a.size_bytes()) == 0) return;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) continue;
+    if (std::memcmp(&a[i], &b[i], sizeof(T)) == 0) continue;
     ++compared.differing;
     const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
     if (std::isnan(difference) || difference > compared.largest) compared.largest = difference;
   }
 }
 
+// Compares the values as numbers of type T.
+template <typename T>
 Result<Compared> compare_weights(Weights& a, std::size_t in_a, Weights& b, std::size_t in_b) {
   Compared compared;
-  std::vector<float> of_a;
-  std::vector<float> of_b;
+  std::vector<T> of_a;
+  std::vector<T> of_b;
   const std::uint64_t elements = a.variables()[in_a].elements;
   for (std::uint64_t begin = 0; begin < elements; begin += of_a.size()) {
     of_a.resize(std::min(kElementsAtOnce, elements - begin));
     of_b.resize(of_a.size());
-    if (Status read = a.read(in_a, begin, of_a); !read) return tl::unexpected(read.error());
-    if (Status read = b.read(in_b, begin, of_b); !read) return tl::unexpected(read.error());
-    compare_weights(of_a, of_b, compared);
+    if (Status read = a.read(in_a, begin, std::span(of_a)); !read) return tl::unexpected(read.error());
+    if (Status read = b.read(in_b, begin, std::span(of_b)); !read) return tl::unexpected(read.error());
+    compare_weights<T>(of_a, of_b, compared);
   }
   return compared;
 }
@@ -78,7 +81,10 @@ Result<Json> compare_weights(Weights& a, Weights& b) {
       is_equal = false;
       continue;
     }
-    const Result<Compared> compared = compare_weights(a, v, b, *in_b);
+    const bool has_doubles =
+        variable.dtype == checkpoint::DType::kF64 || b.variables()[*in_b].dtype == checkpoint::DType::kF64;
+    const Result<Compared> compared =
+        has_doubles ? compare_weights<double>(a, v, b, *in_b) : compare_weights<float>(a, v, b, *in_b);
     if (!compared) return tl::unexpected(compared.error());
     is_equal = is_equal && compared->differing == 0;
     json["variables"].push_back({{"name", variable.name},

@@ -1,16 +1,19 @@
-// disttrain checkpoint export PATH OUT: writes a checkpoint's parameters as plain safetensors. It writes one file or,
-// with --max-shard-size, a folder with the same layout as Hugging Face uses. It writes under a temporary name beside
+// disttrain checkpoint export PATH OUT: writes a checkpoint's parameters as plain safetensors. If the job has a step
+// program, the result is the state_dict of the model that was exported. The verb writes one file or, with
+// --max-shard-size, a folder with the same layout as Hugging Face uses. It writes under a temporary name beside
 // OUT, and renames the result to OUT when it is complete.
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <system_error>
 
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/weights_file.h"
 #include "common/daemon/startup.h"
+#include "common/program/kept_program.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/interrupts.h"
@@ -24,35 +27,62 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::DType;
+using checkpoint::StoredTensor;
 using checkpoint::Weights;
 
 constexpr char kExportProgram[] = "disttrain checkpoint export";
 constexpr char kModel[] = "model";
 constexpr char kSuffix[] = ".safetensors";
 
-// One file of the export. `variables` has the indices of the variables in it.
+// One file of the export.
 struct FilePart {
   std::string name;
-  std::vector<std::size_t> variables;
+  std::vector<StoredTensor> tensors;
 };
 
-DType dtype_of(const std::string& text) {
-  return text == "f16" ? DType::kF16 : text == "bf16" ? DType::kBF16 : DType::kF32;
+// The format of a tensor in the export: `wanted` ("" for its own) if the tensor has floating-point values.
+DType dtype_of(const std::string& wanted, DType own) {
+  const bool is_float = own == DType::kF32 || own == DType::kF64 || own == DType::kF16 || own == DType::kBF16;
+  if (wanted.empty() || !is_float) return own;
+  return wanted == "f16" ? DType::kF16 : wanted == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
-// Assigns the variables to files as Hugging Face does. The variables stay in the model's order. A new file begins when
-// the next variable would make the current file larger than `max_bytes`. A variable that is larger than `max_bytes`
-// gets its own file. File names have a number only if there are several files.
-std::vector<FilePart> cut(const Weights& weights, DType dtype, std::uint64_t max_bytes) {
+// The tensors of the export: the state_dict of a step program, or all variables of another model.
+Result<std::vector<StoredTensor>> tensors_of(const Weights& weights, const std::optional<program::Sidecar>& sidecar,
+                                             const std::string& dtype) {
+  std::vector<StoredTensor> tensors;
+  if (!sidecar) {
+    for (std::size_t v = 0; v < weights.variables().size(); ++v) {
+      const Weights::Variable& variable = weights.variables()[v];
+      tensors.push_back({variable.name, v, dtype_of(dtype, variable.dtype)});
+    }
+    return tensors;
+  }
+  const auto entries = program::state_dict_of(*sidecar);
+  if (!entries) return tl::unexpected(entries.error());
+  for (const program::StateEntry& entry : *entries) {
+    const std::optional<std::size_t> variable = weights.find(entry.variable);
+    if (!variable)
+      return fail(ErrorCode::kData,
+                  weights.path() + " has no values of variable " + entry.variable + ": the checkpoint is damaged");
+    tensors.push_back({entry.name, *variable, dtype_of(dtype, entry.dtype)});
+  }
+  return tensors;
+}
+
+// Assigns the tensors to files as Hugging Face does. The tensors stay in the model's order. A new file begins when the
+// next tensor would make the current file larger than `max_bytes`. A tensor that is larger than `max_bytes` gets its
+// own file. File names have a number only if there are several files.
+std::vector<FilePart> cut(const Weights& weights, std::vector<StoredTensor> tensors, std::uint64_t max_bytes) {
   std::vector<FilePart> parts(1);
   std::uint64_t bytes = 0;
-  for (std::size_t v = 0; v < weights.variables().size(); ++v) {
-    const std::uint64_t more = checkpoint::stored_bytes(weights.variables()[v], dtype);
-    if (!parts.back().variables.empty() && (more > max_bytes || bytes > max_bytes - more)) {
+  for (StoredTensor& tensor : tensors) {
+    const std::uint64_t more = checkpoint::stored_bytes(weights, tensor);
+    if (!parts.back().tensors.empty() && (more > max_bytes || bytes > max_bytes - more)) {
       parts.emplace_back();
       bytes = 0;
     }
-    parts.back().variables.push_back(v);
+    parts.back().tensors.push_back(std::move(tensor));
     bytes += more;
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -63,15 +93,18 @@ std::vector<FilePart> cut(const Weights& weights, DType dtype, std::uint64_t max
   return parts;
 }
 
-std::string index_of(const Weights& weights, const std::vector<FilePart>& parts, DType dtype) {
+std::uint64_t bytes_of(const Weights& weights, const std::vector<FilePart>& parts) {
   std::uint64_t bytes = 0;
+  for (const FilePart& part : parts)
+    for (const StoredTensor& tensor : part.tensors) bytes += checkpoint::stored_bytes(weights, tensor);
+  return bytes;
+}
+
+std::string index_of(const Weights& weights, const std::vector<FilePart>& parts) {
   Json map = Json::object();
   for (const FilePart& part : parts)
-    for (const std::size_t v : part.variables) {
-      map[weights.variables()[v].name] = part.name;
-      bytes += checkpoint::stored_bytes(weights.variables()[v], dtype);
-    }
-  return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(2) + "\n";
+    for (const StoredTensor& tensor : part.tensors) map[tensor.name] = part.name;
+  return Json{{"metadata", {{"total_size", bytes_of(weights, parts)}}}, {"weight_map", map}}.dump(2) + "\n";
 }
 
 // Returns the name of an entry that no export writes. "": an earlier export may have written all entries.
@@ -149,13 +182,12 @@ class Beside {
 };
 
 Status write_folder(checkpoint::Files& files, const std::string& folder, Weights& weights,
-                    const std::vector<FilePart>& parts, DType dtype, const checkpoint::IsCancelled& is_cancelled) {
+                    const std::vector<FilePart>& parts, const checkpoint::IsCancelled& is_cancelled) {
   Status done = files.make_directory(folder);
   for (const FilePart& part : parts)
-    if (done)
-      done = checkpoint::write_weights(files, folder + "/" + part.name, weights, part.variables, dtype, is_cancelled);
+    if (done) done = checkpoint::write_weights(files, folder + "/" + part.name, weights, part.tensors, is_cancelled);
   if (done && parts.size() > 1)
-    done = checkpoint::write_text(files, folder + "/" + checkpoint::kIndexName, index_of(weights, parts, dtype));
+    done = checkpoint::write_text(files, folder + "/" + checkpoint::kIndexName, index_of(weights, parts));
   if (done) done = files.sync_directory(folder);
   return done;
 }
@@ -164,23 +196,27 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
   checkpoint::DiskFiles files;
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_named(files, absolute_path(options.path));
   if (!open) return tl::unexpected(open.error());
-  Result<Weights> weights = Weights::of_checkpoint(files, std::move(*open));
+  const Result<std::optional<program::Sidecar>> sidecar = program::kept_program(files, *open);
+  if (!sidecar.has_value()) return tl::unexpected(sidecar.error());
+  Result<Weights> weights = Weights::of_checkpoint(files, std::move(*open),
+                                                   options.average ? Weights::Slots::kAverage : Weights::Slots::kNone);
   if (!weights) return tl::unexpected(weights.error());
-  const DType dtype = dtype_of(options.dtype);
-  const std::vector<FilePart> parts = cut(*weights, dtype, options.max_shard_size.value_or(UINT64_MAX));
+  Result<std::vector<StoredTensor>> tensors = tensors_of(*weights, *sidecar, options.dtype);
+  if (!tensors) return tl::unexpected(tensors.error());
+  const std::size_t variables = tensors->size();
+  std::uint64_t elements = 0;
+  for (const StoredTensor& tensor : *tensors) elements += weights->variables()[tensor.variable].elements;
+  const std::vector<FilePart> parts = cut(*weights, std::move(*tensors), options.max_shard_size.value_or(UINT64_MAX));
   Beside beside(out);
-  const Status done = options.max_shard_size ? write_folder(files, beside.path(), *weights, parts, dtype, is_cancelled)
+  const Status done = options.max_shard_size ? write_folder(files, beside.path(), *weights, parts, is_cancelled)
                                              : checkpoint::write_weights(files, beside.path(), *weights,
-                                                                         parts.front().variables, dtype, is_cancelled);
+                                                                         parts.front().tensors, is_cancelled);
   if (!done) return done;
   if (Status well = check(options, out); !well) return well;  // OUT may have appeared since the first check
   if (Status kept = beside.keep(files); !kept) return kept;
-  std::uint64_t elements = 0;
-  for (const Weights::Variable& variable : weights->variables()) elements += variable.elements;
-  std::cout << out.string() << ": " << with_commas(static_cast<double>(elements)) << " parameters in "
-            << weights->variables().size() << " variables, " << bytes_text(elements * checkpoint::bytes_of(dtype))
-            << " in " << parts.size() << (parts.size() == 1 ? " file" : " files") << ", from " << weights->path()
-            << '\n';
+  std::cout << out.string() << ": " << with_commas(static_cast<double>(elements)) << " parameters in " << variables
+            << " variables, " << bytes_text(bytes_of(*weights, parts)) << " in " << parts.size()
+            << (parts.size() == 1 ? " file" : " files") << ", from " << weights->path() << '\n';
   return {};
 }
 

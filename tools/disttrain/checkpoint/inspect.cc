@@ -1,9 +1,12 @@
-// disttrain checkpoint inspect PATH: shows what a checkpoint holds. It reads only the checkpoint's manifest.
+// disttrain checkpoint inspect PATH: shows what a checkpoint holds. It reads the checkpoint's manifest,
+// and the description of the step program if the job has one.
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "common/checkpoint/disk_files.h"
 #include "common/daemon/startup.h"
+#include "common/program/kept_program.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
@@ -16,6 +19,7 @@ namespace disttrain::cli {
 namespace {
 
 using checkpoint::Manifest;
+using program::Sidecar;
 
 // Writes 64 random bits as text, because many JSON readers parse numbers as double, which has only 53 bits.
 std::string hex_text(std::uint64_t value) {
@@ -24,7 +28,7 @@ std::string hex_text(std::uint64_t value) {
   return text;
 }
 
-Json variables_of(const Manifest& manifest) {
+Json variables_of(const Manifest& manifest, const std::optional<Sidecar>& sidecar) {
   Json variables = Json::array();
   for (const checkpoint::VariableEntry& variable : manifest.variables) {
     std::set<std::uint32_t> shards;
@@ -32,14 +36,50 @@ Json variables_of(const Manifest& manifest) {
     variables.push_back({{"name", variable.name},
                          {"shape", variable.shape},
                          {"kind", variable.kind == VariableKind::kState ? "state" : "trainable"},
+                         {"dtype", to_string(variable.dtype)},
                          {"elements", element_count(variable)},
                          {"slices", variable.slices.size()},
                          {"shards", shards}});
   }
+  if (!sidecar) return variables;
+  for (const program::SidecarVariable& variable : sidecar->variables)
+    if (variable.kind == program::SidecarVariable::Kind::kFrozen && variable.is_persistent) {
+      std::uint64_t elements = 1;
+      for (const std::uint64_t extent : variable.shape) elements *= extent;
+      variables.push_back({{"name", variable.name},
+                           {"shape", variable.shape},
+                           {"kind", "frozen"},
+                           {"dtype", variable.dtype},
+                           {"elements", elements},
+                           {"slices", 0},
+                           {"shards", Json::array()}});
+    }
   return variables;
 }
 
+// The entries of the state_dict that an export writes. Null if the checkpoint keeps no program.
+Json state_dict_of(const std::optional<Sidecar>& sidecar) {
+  if (!sidecar) return nullptr;
+  Json entries = Json::array();
+  const auto listed = program::state_dict_of(*sidecar);
+  if (!listed) return nullptr;
+  for (const program::StateEntry& entry : *listed)
+    entries.push_back(
+        {{"name", entry.name}, {"variable", entry.variable}, {"dtype", checkpoint::name_of(entry.dtype)}});
+  return entries;
+}
+
+// Returns the number of parameters in each shard.
+std::vector<std::uint64_t> elements_of(const Manifest& manifest) {
+  std::vector<std::uint64_t> elements(manifest.shards.size(), 0);
+  for (const checkpoint::VariableEntry& variable : manifest.variables)
+    for (const checkpoint::SliceEntry& slice : variable.slices)
+      elements[slice.shard] += slice.words / checkpoint::element_words(variable);
+  return elements;
+}
+
 Json shards_of(const Manifest& manifest) {
+  const std::vector<std::uint64_t> elements = elements_of(manifest);
   Json shards = Json::array();
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
     Json applied = Json::array();
@@ -51,7 +91,7 @@ Json shards_of(const Manifest& manifest) {
     shards.push_back({{"shard", s},
                       {"file", manifest.files[s].name},
                       {"bytes", manifest.files[s].bytes},
-                      {"elements", manifest.shards[s].elements},
+                      {"elements", elements[s]},
                       {"version", manifest.shards[s].version.value},
                       {"applied", applied}});
   }
@@ -68,10 +108,10 @@ Json ledger_of(const Manifest& manifest) {
   return ledger;
 }
 
-Json to_json(const checkpoint::OpenCheckpoint& open) {
+Json to_json(const checkpoint::OpenCheckpoint& open, const std::optional<Sidecar>& sidecar) {
   const Manifest& manifest = open.manifest;
   std::uint64_t elements = 0;
-  for (const checkpoint::ShardEntry& shard : manifest.shards) elements += shard.elements;
+  for (const std::uint64_t of_shard : elements_of(manifest)) elements += of_shard;
   std::uint64_t bytes = 0;
   for (const checkpoint::FileEntry& file : manifest.files) bytes += file.bytes;
   return {{"path", open.path},
@@ -83,8 +123,9 @@ Json to_json(const checkpoint::OpenCheckpoint& open) {
           {"seed", hex_text(manifest.seed)},
           {"bytes", bytes},
           {"elements", elements},
-          {"optimizer", {{"rule", manifest.rule}, {"slots", manifest.slots}}},
-          {"variables", variables_of(manifest)},
+          {"optimizer", {{"rule", manifest.rule}, {"slots", manifest.slots}, {"average", manifest.has_average}}},
+          {"state_dict", state_dict_of(sidecar)},
+          {"variables", variables_of(manifest, sidecar)},
           {"shards", shards_of(manifest)},
           {"examples", manifest.pacer.examples},
           {"late", manifest.pacer.late},
@@ -105,11 +146,17 @@ std::string joined(const Json& numbers) {
 }
 
 void print_tables(const Json& json) {
-  Table variables({"VARIABLE", "SHAPE", "KIND", "ELEMENTS", "SHARDS"});
+  Table variables({"VARIABLE", "SHAPE", "KIND", "DTYPE", "ELEMENTS", "SHARDS"});
   for (const Json& one : json["variables"])
-    variables.add({text_of(one, "name"), "[" + joined(one["shape"]) + "]", text_of(one, "kind"),
+    variables.add({text_of(one, "name"), "[" + joined(one["shape"]) + "]", text_of(one, "kind"), text_of(one, "dtype"),
                    count_text(one, "elements"), joined(one["shards"])});
   std::cout << '\n' << variables.text() << '\n';
+  if (const Json& entries = json["state_dict"]; entries.is_array()) {
+    Table state_dict({"STATE_DICT", "DTYPE", "VALUE OF"});
+    for (const Json& one : entries)
+      state_dict.add({text_of(one, "name"), text_of(one, "dtype"), text_of(one, "variable")});
+    std::cout << state_dict.text() << '\n';
+  }
   Table shards({"FILE", "VERSION", "ELEMENTS", "SIZE"});
   for (const Json& one : json["shards"])
     shards.add({text_of(one, "file"), count_text(one, "version"), count_text(one, "elements"),
@@ -129,7 +176,9 @@ void print_checkpoint(const Json& json) {
             << json["generation"].dump() << ", made " << text_of(json, "created") << " (attempt "
             << json["attempt"].dump() << "), seed " << text_of(json, "seed") << '\n'
             << count_text(json, "elements") << " parameters, optimizer " << text_of(optimizer, "rule") << " with "
-            << optimizer["slots"].dump() << " slots each; " << bytes_text(json["bytes"].get<std::uint64_t>()) << '\n'
+            << optimizer["slots"].dump() << " slots each"
+            << (optimizer["average"].get<bool>() ? " (the last one is the moving average); " : "; ")
+            << bytes_text(json["bytes"].get<std::uint64_t>()) << '\n'
             << count_text(json, "examples") << " examples in " << json["complete_epochs"].dump() << " whole epochs";
   for (const Json& epoch : json["ledger"])
     std::cout << ", " << count_text(epoch, "visited_records") << " records of epoch " << epoch["epoch"].dump();
@@ -143,7 +192,9 @@ int checkpoint_inspect(const CheckpointOptions& options) {
   checkpoint::DiskFiles files;
   const auto open = checkpoint::open_named(files, absolute_path(options.path));
   if (!open) return daemon::report("disttrain checkpoint inspect", open.error());
-  const Json json = to_json(*open);
+  const Result<std::optional<Sidecar>> sidecar = program::kept_program(files, *open);
+  if (!sidecar.has_value()) return daemon::report("disttrain checkpoint inspect", sidecar.error());
+  const Json json = to_json(*open, *sidecar);
   if (options.json)
     std::cout << line_of(json) << '\n';
   else

@@ -191,7 +191,7 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
 std::uint64_t checkpoint_bytes(const JobConfig& job) {
   const auto model = model_of_job(job.model);
   if (!model.has_value() || !*model) return 0;
-  return element_count(**model) * sizeof(float) * (1 + update::UpdateRule(job.train).slots());
+  return word_count(**model) * sizeof(float) * (1 + update::slots_of(job));
 }
 
 void check_disk(const Found& host, const std::optional<JobConfig>& job, std::vector<Finding>& findings) {

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "common/bounded_json.h"
 #include "common/format_duration.h"
 #include "tools/disttrain/follow/progress.h"
 
@@ -67,7 +68,7 @@ bool is_final_state(const std::string& state) {
 Result<Json> ask_status(ChiefClient& client, const std::string& job, bool all, Duration wait) {
   auto answer = client.ask<StatusAnswer>(StatusRequest{job, all, wait}, wait + kAnswerDeadline);
   if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
-  Json json = Json::parse(answer->json, nullptr, false);
+  Json json = parse_bounded_json<Json>(answer->json);
   if (json.is_discarded())
     return fail(ErrorCode::kSoftware, "the chief's status isn't JSON: " + answer->json.substr(0, 200));
   return json;
@@ -96,8 +97,10 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
     auto status = ask_status(client, run.job, false, kFollowInterval);
     if (status) {
       outcome.status = std::move(*status);
-      progress.show(outcome.status);
-      if (is_final_state(text_of(outcome.status, "state"))) break;
+      const std::string state = text_of(outcome.status, "state");
+      // print_root_cause() prints why a job failed.
+      if (state != "failed") progress.show(outcome.status);
+      if (is_final_state(state)) break;
     }
     if (!status && interrupts.count() == 0) {
       progress.end();

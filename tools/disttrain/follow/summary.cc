@@ -3,6 +3,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
@@ -30,6 +31,20 @@ std::string way_out(const Json& cause) {
     return "this is a bug of disttrain: please report it together with the log lines above";
   return "see the reason and the log lines above, and `disttrain logs`; when the cause is gone, the job can be "
          "submitted again";
+}
+
+// A trainer's error ends with the lines that the trainer printed (LastLines in workerd/trainer/output_lines.h). Each of
+// them begins with two blanks, and on its way through the chief the newline before it has become "\n". Puts these lines
+// on lines of their own again.
+std::string unfolded(const std::string& reason) {
+  constexpr std::string_view kFolded = "\\n  ";
+  std::string text;
+  std::size_t begin = 0;
+  for (std::size_t at = reason.find(kFolded); at != std::string::npos; at = reason.find(kFolded, begin)) {
+    text += reason.substr(begin, at - begin) + "\n  ";
+    begin = at + kFolded.size();
+  }
+  return text + reason.substr(begin);
 }
 
 // Prints each metric of an evaluation and a comma, the accuracy first. A chief of an older version tells only the
@@ -101,9 +116,11 @@ void print_root_cause(std::ostream& out, const Json& status) {
     return;
   }
   const std::string task = text_of(*cause, "task");
-  const std::string reason = text_of(*cause, "reason");
+  const std::string reason = unfolded(text_of(*cause, "reason"));
   out << " because of " << task << ": " << reason << '\n';
-  if (const Json log = list_of(*cause, "log"); !log.empty()) {
+  // A reason of several lines ends with the output of a user's program, which the log only repeats.
+  const bool shows_output = reason.find('\n') != std::string::npos;
+  if (const Json log = list_of(*cause, "log"); !log.empty() && !shows_output) {
     out << "last log lines of " << task << ":\n";
     for (const Json& line : log)
       if (line.is_string()) out << "  | " << line.get<std::string>() << '\n';

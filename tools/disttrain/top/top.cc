@@ -7,6 +7,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "common/bounded_json.h"
 #include "common/daemon/startup.h"
 #include "tools/disttrain/follow/follow_job.h"
 #include "tools/disttrain/interrupts.h"
@@ -104,7 +105,7 @@ class Top {
     is_connected_ = true;
     view_.status = std::move(*status);
     view_.history.add(view_.status);
-    view_.events = Json::parse(events->json, nullptr, false);
+    view_.events = parse_bounded_json<Json>(events->json);
     return {};
   }
 

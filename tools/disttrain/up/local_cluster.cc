@@ -10,6 +10,7 @@
 
 #include "common/config/reader/reader.h"
 #include "common/daemon/host.h"
+#include "tools/disttrain/up/program_path.h"
 #include "transport/tcp/socket.h"
 
 namespace disttrain::cli {
@@ -150,18 +151,15 @@ Status LocalCluster::start_tasks() {
 }
 
 Status LocalCluster::spawn(std::size_t i) {
-  std::error_code error;
   const TaskId task = own_tasks_[i];
-  // The daemons' programs are in the folder of this program or, if it is installed in /usr/bin, in /usr/sbin.
-  fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
-  if (!fs::exists(programs / program_of(task.role), error)) programs = programs.parent_path() / "sbin";
   std::vector<std::string> arguments = {"--cluster", cluster_file_};
   if (task.role != Role::kChief) {
     arguments.push_back("--index");
     arguments.push_back(std::to_string(task.index));
   }
-  return supervisor_.start(DaemonProgram{task, programs / program_of(task.role), arguments, folder_ / log_name(task)},
-                           std::move(listeners_[i]));
+  return supervisor_.start(
+      DaemonProgram{task, program_path(program_of(task.role)), arguments, folder_ / log_name(task)},
+      std::move(listeners_[i]));
 }
 
 LocalCluster::~LocalCluster() {

@@ -10,7 +10,20 @@
 
 namespace disttrain::cli {
 
+namespace {
+
+// Users who forget --job have often written the job file in the place of the cluster file.
+Error missing_job(const std::string& cluster) {
+  const auto kind = cluster.empty() ? tl::unexpected<Error>(Error()) : config::kind_of_file(cluster);
+  const bool is_job = kind && *kind == config::FileKind::kJob;
+  return Error{ErrorCode::kUsage, is_job ? cluster + " is a job file; write: disttrain up --job " + cluster
+                                         : "--job is required: name the job file"};
+}
+
+}  // namespace
+
 int up(const UpOptions& options) {
+  if (options.job.empty()) return daemon::report("disttrain up", missing_job(options.cluster));
   const auto finished = run_on_own_cluster(options);
   if (!finished) return daemon::report("disttrain up", finished.error());
   if (options.json)

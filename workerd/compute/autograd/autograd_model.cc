@@ -79,6 +79,7 @@ class AutogradModel final : public Computation {
   }
 
   const ModelSpec& describe() const override { return spec_; }
+  Status takes(Program, std::uint64_t) const override { return {}; }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     front_ = ReadyFront(layout);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/doubles.h"
 #include "common/random.h"
 #include "workerd/compute/pjrt/program_set.h"
 
@@ -48,6 +49,7 @@ class PjrtProgram final : public Computation {
       : client_(std::move(client)), model_(std::move(model)), spec_(model_.spec), programs_(*client_, model_) {}
 
   const ModelSpec& describe() const override { return spec_; }
+  Status takes(Program program, std::uint64_t examples) const override { return programs_.takes(program, examples); }
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override;
   Result<std::vector<float>> initial_values() override;
   Result<EngineOutput> step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override;
@@ -58,7 +60,8 @@ class PjrtProgram final : public Computation {
   // The place of a variable in the flat arrays.
   struct Place {
     std::uint64_t begin = 0;
-    std::uint64_t elements = 0;
+    std::uint64_t words = 0;
+    DType dtype = DType::kFloat32;
   };
 
   Result<std::vector<Part>> begin(Program program, const Batch& batch);
@@ -97,11 +100,11 @@ class PjrtProgram final : public Computation {
 
 Status PjrtProgram::open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) {
   DISTTRAIN_CHECK(layout.model == spec_);
-  DISTTRAIN_CHECK_EQ(parameters.size(), element_count(spec_));
-  DISTTRAIN_CHECK_EQ(gradients.size(), element_count(spec_));
+  DISTTRAIN_CHECK_EQ(parameters.size(), word_count(spec_));
+  DISTTRAIN_CHECK_EQ(gradients.size(), word_count(spec_));
   places_.clear();
   for (std::size_t i = 0; i < spec_.variables.size(); ++i)
-    places_.push_back({layout.variable_begins[i], element_count(spec_.variables[i])});
+    places_.push_back({layout.variable_begins[i], word_count(spec_.variables[i]), spec_.variables[i].dtype});
   in_order_.resize(places_.size());
   std::iota(in_order_.begin(), in_order_.end(), std::size_t{0});
   std::sort(in_order_.begin(), in_order_.end(),
@@ -205,8 +208,8 @@ Result<std::vector<Buffer>> PjrtProgram::bring_variables(VariableKind kind, std:
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const VariableSpec& variable = spec_.variables[i];
     if (variable.kind != kind) continue;
-    Result<Buffer> buffer = Buffer::of(*client_, array_type(abi::kFloat32Type, variable.shape),
-                                       std::as_bytes(flat.subspan(places_[i].begin, places_[i].elements)));
+    Result<Buffer> buffer = Buffer::of(*client_, array_type(element_type(variable.dtype), variable.shape),
+                                       std::as_bytes(flat.subspan(places_[i].begin, places_[i].words)));
     if (!buffer) return tl::unexpected(buffer.error());
     buffers.push_back(std::move(*buffer));
   }
@@ -272,7 +275,7 @@ Status PjrtProgram::read_gradients(const std::vector<Buffer>& outputs, const Bat
   std::vector<PendingRead> reads;
   for (const std::size_t i : in_order_) {
     Result<PendingRead> read = outputs[first_output + i].start_read(
-        std::as_writable_bytes(destination.subspan(places_[i].begin, places_[i].elements)));
+        std::as_writable_bytes(destination.subspan(places_[i].begin, places_[i].words)));
     if (!read) return tl::unexpected(read.error());
     reads.push_back(std::move(*read));
   }
@@ -283,26 +286,36 @@ Status PjrtProgram::read_gradients(const std::vector<Buffer>& outputs, const Bat
       take_state(places_[i], is_first);
     else if (part.examples < batch.examples)
       add_gradient(places_[i], is_first, static_cast<double>(part.examples) / static_cast<double>(batch.examples));
-    if (ready) ready(places_[i].begin, places_[i].begin + places_[i].elements);
+    if (ready) ready(places_[i].begin, places_[i].begin + places_[i].words);
   }
   return {};
 }
 
 // Weights the gradient of a first part, or adds that of another part.
 void PjrtProgram::add_gradient(const Place& place, bool is_first, double weight) {
-  const auto factor = static_cast<float>(weight);
-  for (std::uint64_t e = place.begin; e < place.begin + place.elements; ++e)
-    gradients_[e] = is_first ? factor * gradients_[e] : gradients_[e] + factor * part_gradients_[e];
+  with_type(place.dtype, [&]<typename T>(T) {
+    const auto factor = static_cast<T>(weight);
+    const std::span<T> sum = values_in<T>(gradients_.subspan(place.begin, place.words));
+    if (is_first) {
+      for (T& value : sum) value *= factor;
+    } else {
+      const std::span<const T> part = values_in<T>(std::span(part_gradients_).subspan(place.begin, place.words));
+      for (std::size_t e = 0; e < sum.size(); ++e) sum[e] += factor * part[e];
+    }
+  });
 }
 
 // Takes the new value of a state variable. A value that isn't finite is dropped: one example has no variance.
 void PjrtProgram::take_state(const Place& place, bool is_first) {
-  const std::span<float> value = gradients_.subspan(place.begin, place.elements);
+  const std::span<float> value = gradients_.subspan(place.begin, place.words);
   const std::span<const float> found =
-      is_first ? value : std::span<const float>(part_gradients_).subspan(place.begin, place.elements);
-  const bool is_finite = std::all_of(found.begin(), found.end(), [](float each) { return std::isfinite(each); });
+      is_first ? value : std::span<const float>(part_gradients_).subspan(place.begin, place.words);
+  const bool is_finite = with_type(place.dtype, [found]<typename T>(T) {
+    const std::span<const T> values = values_in<T>(found);
+    return std::all_of(values.begin(), values.end(), [](T each) { return std::isfinite(each); });
+  });
   if (is_first && !is_finite)
-    std::copy_n(parameters_.subspan(place.begin, place.elements).begin(), place.elements, value.begin());
+    std::copy_n(parameters_.subspan(place.begin, place.words).begin(), place.words, value.begin());
   if (!is_first && is_finite) std::copy(found.begin(), found.end(), value.begin());
 }
 

@@ -30,7 +30,10 @@ std::vector<ArrayType> expected_outputs(const StableHloProgram& program, const M
   std::vector<ArrayType> expected = {float_array({})};
   if (!spec.metrics.empty()) expected.push_back(float_array({accumulator_size(spec.metrics)}));
   if (program.program == Program::kStep)
-    for (const VariableSpec& variable : spec.variables) expected.push_back(float_array(variable.shape));
+    for (const VariableSpec& variable : spec.variables) {
+      expected.push_back(float_array(variable.shape));
+      if (variable.dtype == DType::kFloat64) expected.back().element = abi::kFloat64Type;
+    }
   return expected;
 }
 
@@ -57,28 +60,42 @@ tl::unexpected<Error> cannot_compose(std::uint64_t examples, std::uint64_t rest,
 
 }  // namespace
 
-Result<std::vector<Part>> ProgramSet::parts_of(Program program, std::uint64_t examples) {
-  std::vector<std::size_t> largest_first;  // indices of the programs for the sizes
+std::vector<std::size_t> ProgramSet::largest_first(Program program) const {
+  std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < model_.programs.size(); ++i)
-    if (model_.programs[i].program == program) largest_first.push_back(i);
-  if (largest_first.empty())
+    if (model_.programs[i].program == program) indices.push_back(i);
+  std::sort(indices.begin(), indices.end(),
+            [this](std::size_t a, std::size_t b) { return model_.programs[a].batch > model_.programs[b].batch; });
+  return indices;
+}
+
+Status ProgramSet::takes(Program program, std::uint64_t examples) const {
+  const std::vector<std::size_t> indices = largest_first(program);
+  if (indices.empty())
     return fail(ErrorCode::kConfig, std::string("the model has no program \"") + name_of(program) +
                                         "\"; export it with " + name_of(program) + "_fn");
-  std::sort(largest_first.begin(), largest_first.end(),
-            [this](std::size_t a, std::size_t b) { return model_.programs[a].batch > model_.programs[b].batch; });
-  std::vector<Part> parts;
+  std::uint64_t rest = examples;
   std::string sizes;
+  for (const std::size_t i : indices) {
+    rest %= model_.programs[i].batch;
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(model_.programs[i].batch);
+  }
+  if (rest > 0) return cannot_compose(examples, rest, sizes);
+  return {};
+}
+
+Result<std::vector<Part>> ProgramSet::parts_of(Program program, std::uint64_t examples) {
+  if (Status taken = takes(program, examples); !taken) return tl::unexpected(taken.error());
+  std::vector<Part> parts;
   std::uint64_t begin = 0;
-  for (const std::size_t i : largest_first) {
+  for (const std::size_t i : largest_first(program)) {
     const std::uint64_t size = model_.programs[i].batch;
-    sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
     for (; examples - begin >= size; begin += size) {
       const Result<Executable*> compiled = executable(i);
       if (!compiled) return tl::unexpected(compiled.error());
       parts.push_back({begin, size, *compiled});
     }
   }
-  if (begin < examples) return cannot_compose(examples, examples - begin, sizes);
   return parts;
 }
 

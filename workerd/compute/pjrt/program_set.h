@@ -24,13 +24,18 @@ class ProgramSet {
   ProgramSet(const Client& client, const StableHloModel& model)
       : client_(client), model_(model), executables_(model.programs.size()) {}
 
+  // Whether parts_of() could divide such a batch. Compiles nothing. Errors, kConfig: the model has no such program; the
+  // sizes of its programs don't add up to the batch.
+  Status takes(Program program, std::uint64_t examples) const;
+
   // Divides a batch of at least one example into parts for which the model has programs, the largest first. Compiles
-  // them if necessary. Errors: those of the model's source; all others are kConfig: the model has no such program; the
-  // sizes of its programs don't add up to the batch; the plugin refuses a program; a program's outputs don't fit the
-  // model.
+  // them if necessary. Errors: those of takes() and of the model's source; all others are kConfig: the plugin refuses a
+  // program; a program's outputs don't fit the model.
   Result<std::vector<Part>> parts_of(Program program, std::uint64_t examples);
 
  private:
+  // The indices of a program for its sizes, the largest size first.
+  std::vector<std::size_t> largest_first(Program program) const;
   Result<Executable*> executable(std::size_t program);
 
   const Client& client_;

@@ -25,13 +25,13 @@ struct FrozenVariable {
 
 // A program for batches of one size.
 //
-// Its inputs are, in order: the variables of ModelSpec as float32, the frozen variables, the columns, and, in a step,
+// Its inputs are, in order: the variables of ModelSpec, the frozen variables, the columns, and, in a step,
 // the seed of its random numbers, uint32[2]. Only the shapes of columns have the batch's dimension.
 //
-// The outputs are float32. Those of a step are: the loss, a single value, which is the mean over the examples; the
-// accumulators of all metrics in one array, unless the model has no metrics; and for each variable of ModelSpec, in
-// order, its gradient or its new value if it is state. An evaluation has the first two of these. A prediction has one
-// output, whose first dimension is the batch's.
+// The outputs of a step are: the loss, a single value, which is the mean over the examples; the accumulators of all
+// metrics in one array, unless the model has no metrics; and for each variable of ModelSpec, in order, its gradient or
+// its new value if it is state. An evaluation has the first two of these. A prediction has one output, whose first
+// dimension is the batch's. Gradients and state are of their variable's type, and all other outputs are float32.
 struct StableHloProgram {
   Program program = Program::kStep;
   std::uint64_t batch = 0;  // the number of examples, at least 1

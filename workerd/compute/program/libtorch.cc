@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "common/check.h"
+#include "common/doubles.h"
 #include "common/random.h"
 #include "workerd/compute/torch_options.h"
 
@@ -70,8 +71,8 @@ void prepare_libtorch(std::uint32_t threads, const StepSeed& seed) {
   generator.set_current_seed(random.bits64());
 }
 
-at::Tensor view_of(float* values, const std::vector<std::uint64_t>& shape) {
-  return at::from_blob(values, sizes_of(shape), at::kFloat);
+at::Tensor view_of(float* words, const VariableSpec& variable) {
+  return at::from_blob(words, sizes_of(variable.shape), type_of(variable.dtype));
 }
 
 at::Tensor view_of(const ColumnValues& values, const ColumnSpec& column, std::uint64_t examples) {
@@ -99,17 +100,21 @@ void write_result(const at::Tensor& result, const VariableSpec& variable, const 
   const std::uint64_t elements = element_count(variable);
   TORCH_CHECK(static_cast<std::uint64_t>(result.numel()) == elements, "the program returned ", result.numel(),
               " values of variable ", variable.name, "; expected ", elements);
-  view_of(out, variable.shape).copy_(result.reshape(sizes_of(variable.shape)));
+  view_of(out, variable).copy_(result.reshape(sizes_of(variable.shape)));
   if (variable.kind == VariableKind::kTrainable) return;
-  const std::span<const float> values(out, elements);
-  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
-    std::copy_n(old, elements, out);
+  const std::span<const float> words(out, word_count(variable));
+  const bool is_finite = with_type(variable.dtype, [words]<typename T>(T) {
+    const std::span<const T> values = values_in<T>(words);
+    return std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
+  });
+  if (!is_finite) std::copy_n(old, words.size(), out);
 }
 
 std::string cause_of(const std::string& text) {
   constexpr std::string_view kOfScript = "\nRuntimeError: ";
   const std::size_t script = text.rfind(kOfScript);
-  const std::size_t begin = script == std::string::npos ? 0 : script + kOfScript.size();
+  const std::size_t begin =
+      script == std::string::npos ? std::min(text.find_first_not_of('\n'), text.size()) : script + kOfScript.size();
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 

@@ -25,8 +25,8 @@ std::string libtorch_version();
 // Sets the number of compute threads of the calling thread, and the seed of all random numbers.
 void prepare_libtorch(std::uint32_t threads, const StepSeed& seed);
 
-// A view of memory that must outlive it.
-at::Tensor view_of(float* values, const std::vector<std::uint64_t>& shape);
+// A view of a variable's words, which must outlive it.
+at::Tensor view_of(float* words, const VariableSpec& variable);
 // The same for the column of a batch. The program doesn't write to it.
 at::Tensor view_of(const ColumnValues& values, const ColumnSpec& column, std::uint64_t examples);
 
@@ -37,8 +37,8 @@ Result<at::Tensor> read_frozen(program::Package& package, std::size_t variable);
 // finite: `old` then stays its value.
 void write_result(const at::Tensor& result, const VariableSpec& variable, const float* old, float* out);
 
-// The line of a libtorch error's text that says what went wrong: the first one, or for an error of TorchScript the one
-// after its trace. The other lines are stack traces.
+// The line of a libtorch error's text that says what went wrong: the first one that isn't empty, or for an error of
+// TorchScript the one after its trace. The other lines are stack traces.
 std::string cause_of(const std::string& text);
 
 // Runs `body` and turns the exceptions of libtorch into errors. `doing` is "step.pt2: computing a step".

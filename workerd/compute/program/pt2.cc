@@ -43,6 +43,9 @@ class Pt2 final : public Computation {
   }
 
   const ModelSpec& describe() const override { return sidecar_.model; }
+  Status takes(Program, std::uint64_t examples) const override {
+    return check_size(sidecar_, examples, package_->path());
+  }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());
@@ -54,7 +57,7 @@ class Pt2 final : public Computation {
       std::size_t in_model = 0;
       for (std::size_t v = 0; v < inputs_.size(); ++v) {
         if (sidecar_.variables[v].kind == program::SidecarVariable::Kind::kFrozen) continue;
-        inputs_[v] = view_of(parameters.data() + layout.variable_begins[in_model], sidecar_.variables[v].shape);
+        inputs_[v] = view_of(parameters.data() + layout.variable_begins[in_model], describe().variables[in_model]);
         ++in_model;
       }
       return {};

@@ -62,6 +62,9 @@ class TorchScript final : public Computation {
   }
 
   const ModelSpec& describe() const override { return sidecar_.model; }
+  Status takes(Program, std::uint64_t examples) const override {
+    return check_size(sidecar_, examples, package_->path());
+  }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());
@@ -73,8 +76,9 @@ class TorchScript final : public Computation {
         const VariableSpec& variable = describe().variables[v];
         bound_[v].value = parameters.data() + layout.variable_begins[v];
         if (variable.kind == VariableKind::kState) continue;
+        const at::Tensor view = view_of(bound_[v].value, variable);
         for (at::Tensor& tensor : bound_[v].tensors)
-          if (tensor.scalar_type() == at::kFloat) tensor.set_data(view_of(bound_[v].value, variable.shape));
+          if (tensor.scalar_type() == view.scalar_type()) tensor.set_data(view);
       }
       return {};
     });
@@ -140,14 +144,14 @@ class TorchScript final : public Computation {
   }
 
   // Copies the values of the variables that don't lie in the flat array: state, which a step changes in place, and
-  // parameters that aren't float32.
+  // parameters of another type than their variable.
   void take_values() {
     const at::NoGradGuard no_graph;
     for (std::size_t v = 0; v < bound_.size(); ++v) {
       const VariableSpec& variable = describe().variables[v];
+      const at::Tensor value = view_of(bound_[v].value, variable);
       for (at::Tensor& tensor : bound_[v].tensors) {
-        if (variable.kind == VariableKind::kTrainable && tensor.scalar_type() == at::kFloat) continue;
-        const at::Tensor value = view_of(bound_[v].value, variable.shape);
+        if (variable.kind == VariableKind::kTrainable && tensor.scalar_type() == value.scalar_type()) continue;
         tensor.copy_(tensor.is_floating_point() ? value : value.round());
       }
     }
@@ -168,7 +172,7 @@ class TorchScript final : public Computation {
     float* out = gradients_.data() + layout_.variable_begins[v];
     if (variable.kind == VariableKind::kState)
       return write_result(bound_[v].tensors[0], variable, bound_[v].value, out);
-    at::Tensor sum = view_of(out, variable.shape);
+    at::Tensor sum = view_of(out, variable);
     sum.zero_();
     for (std::size_t i = 0; i < bound_[v].tensors.size(); ++i)
       if (gradients[i].defined()) sum.add_(gradients[i]);

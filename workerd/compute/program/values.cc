@@ -43,12 +43,16 @@ Status check_column(const ColumnSpec& column, const ColumnValues& values, std::u
 
 }  // namespace
 
+Status check_size(const program::Sidecar& sidecar, std::uint64_t examples, const std::string& path) {
+  if (!sidecar.batch || examples == *sidecar.batch) return {};
+  return fail(ErrorCode::kConfig, path + " takes batches of exactly " + std::to_string(*sidecar.batch) +
+                                      " records, but this batch has " + std::to_string(examples) +
+                                      ": export the model with dynamic_batch=True");
+}
+
 Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint32_t>& columns, const Batch& batch,
                    const std::string& path) {
-  if (sidecar.batch && batch.examples != *sidecar.batch)
-    return fail(ErrorCode::kData, path + " takes batches of exactly " + std::to_string(*sidecar.batch) +
-                                      " records, but this batch has " + std::to_string(batch.examples) +
-                                      ": export the model with dynamic_batch=True");
+  if (Status sized = check_size(sidecar, batch.examples, path); !sized) return sized;
   for (const std::uint32_t c : columns)
     if (Status checked = check_column(sidecar.model.columns[c], batch.columns[c], batch.examples, path); !checked)
       return checked;
@@ -58,7 +62,7 @@ Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint3
 FlatOrder::FlatOrder(const Layout& layout) {
   for (std::size_t v = 0; v < layout.model.variables.size(); ++v)
     places_.push_back(
-        {static_cast<std::uint32_t>(v), layout.variable_begins[v], element_count(layout.model.variables[v])});
+        {static_cast<std::uint32_t>(v), layout.variable_begins[v], word_count(layout.model.variables[v])});
   std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
 }
 
@@ -67,8 +71,8 @@ void FlatOrder::write_all(const std::function<void(std::uint32_t variable, std::
   std::uint64_t announced = 0;
   for (const Place& place : places_) {
     write(place.variable, place.begin);
-    const std::uint64_t end = place.begin + place.elements;
-    if (!ready || (end - announced < kMaxBucketElements && &place != &places_.back())) continue;
+    const std::uint64_t end = place.begin + place.words;
+    if (!ready || (end - announced < kMaxBucketWords && &place != &places_.back())) continue;
     ready(announced, end);
     announced = end;
   }

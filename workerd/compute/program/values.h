@@ -15,9 +15,12 @@
 
 namespace disttrain::workerd {
 
-// Whether a program may run on this batch. Fails with kData if the batch's size isn't the program's, if a column has
-// another number of bytes, or if an integer is outside its column's limit. A program would end the process, or read
-// other memory, if it got such an index.
+// Whether the programs take batches of so many records: kConfig.
+Status check_size(const program::Sidecar& sidecar, std::uint64_t examples, const std::string& path);
+
+// Whether a program may run on this batch. Fails as check_size(), and with kData if a column has another number of
+// bytes, or if an integer is outside its column's limit. A program would end the process, or read other memory, if it
+// got such an index.
 Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint32_t>& columns, const Batch& batch,
                    const std::string& path);
 
@@ -27,8 +30,8 @@ class FlatOrder {
   FlatOrder() = default;
   explicit FlatOrder(const Layout& layout);
 
-  // Calls write(v, begin) for each variable v of ModelSpec::variables, which begins at flat element `begin`. After each
-  // bucket's worth of elements it announces them by `ready`, which may be empty.
+  // Calls write(v, begin) for each variable v of ModelSpec::variables, which begins at flat word `begin`. After each
+  // bucket's worth of words it announces them by `ready`, which may be empty.
   void write_all(const std::function<void(std::uint32_t variable, std::uint64_t begin)>& write,
                  const RangeReady& ready) const;
 
@@ -36,7 +39,7 @@ class FlatOrder {
   struct Place {
     std::uint32_t variable = 0;
     std::uint64_t begin = 0;
-    std::uint64_t elements = 0;
+    std::uint64_t words = 0;
   };
   std::vector<Place> places_;
 };

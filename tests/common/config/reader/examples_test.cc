@@ -1,6 +1,7 @@
 // The examples in etc/ load, and etc/cluster.toml and etc/job.toml show every key with its default.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -97,6 +98,11 @@ TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
   collect_values(write_table(job_keys(defaults)), "", expected);
   for (const char* key : {"checkpoint.init_map", "model.metrics"})
     expected[key] = "{}";  // the writer leaves this key out if it is empty
+  // The writer leaves these keys out beside model.builtin.
+  expected["model.program"] = expected["model.folder"] = "\"\"";
+  expected["model.trainer"] = "[]";
+  expected["model.start_timeout"] = "\"10m\"";
+  EXPECT_EQ(JobConfig().model.start_timeout, std::chrono::minutes(10));
   collect_values(*tree->as<TomlValue::Table>(), "", shown);
   EXPECT_EQ(shown, expected);
 }

@@ -22,8 +22,11 @@ JobConfig resolved_with(const std::string& train) {
 TEST(Ranges, WhatTheReaderTakesIsWithinThem) {
   for (const char* more :
        {"", "optimizer = { rule = \"adagrad\" }\n", "optimizer = { rule = \"rmsprop\", rho = 0.5 }\n",
-        "optimizer = { rule = \"adamw\", weight_decay = 0.1 }\n", "schedule = { kind = \"step\", every_steps = 3 }\n",
+        "optimizer = { rule = \"adamw\", weight_decay = 0.1, weight_decay_of = \"matrices\" }\n",
+        "schedule = { kind = \"step\", every_steps = 3 }\n",
         "schedule = { kind = \"cosine\", decay_steps = 9, warmup_steps = 2 }\n",
+        "mode = \"sync\"\noptimizer = { rule = \"lamb\" }\n",
+        "accumulate = 3\nstate = \"lowest_rank\"\noptimizer = { rule = \"ftrl\", l1 = 0.1, l2 = 0.2 }\n",
         "clip = { kind = \"value\", value = 2 }\n", "mode = \"sync\"\naggregate = 1\n",
         "mode = \"ssp\"\nstaleness = 3\n",
         "[evaluate]\nfiles = \"y*\"\n[checkpoint]\ndirectory = \"/c\"\nevery = \"90s\"\ninit_from = \"/i\"\n"
@@ -41,6 +44,10 @@ struct Wrong {
 TEST(Ranges, AValueThatNoFileCouldSayIsRefusedByItsKey) {
   const Wrong wrongs[] = {
       {"train.batch_size", [](JobConfig& job) { job.train.batch_size = 0; }},
+      {"train.accumulate", [](JobConfig& job) { job.train.accumulate = 0; }},
+      {"train.accumulate", [](JobConfig& job) { job.train.accumulate = 1 << 24; }},
+      {"train.optimizer.rule", [](JobConfig& job) { job.train.optimizer.rule = Rule::kLamb; }},
+      {"evaluate.average", [](JobConfig& job) { job.evaluate.average = 1.5; }},
       {"job.name", [](JobConfig& job) { job.job.name = "A b"; }},
       {"model.builtin", [](JobConfig& job) { job.model.builtin = "rnn"; }},
       {"model.layers", [](JobConfig& job) { job.model.layers = {4}; }},

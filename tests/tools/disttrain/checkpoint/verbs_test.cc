@@ -202,9 +202,9 @@ TEST_F(CheckpointVerbs, InspectShowsWhatACheckpointHolds) {
   EXPECT_EQ(json["job"], "small");
   EXPECT_EQ(json["seed"], "fedcba9876543210");
   EXPECT_EQ(json["elements"], 39);
-  EXPECT_EQ(json["optimizer"], Json::parse(R"({"rule": "momentum", "slots": 1})"));
-  EXPECT_EQ(json["variables"][1], Json::parse(R"({"name": "mean", "shape": [3], "kind": "state", "elements": 3,
-    "slices": 1, "shards": [1]})"));
+  EXPECT_EQ(json["optimizer"], Json::parse(R"({"rule": "momentum", "slots": 1, "average": false})"));
+  EXPECT_EQ(json["variables"][1], Json::parse(R"({"name": "mean", "shape": [3], "kind": "state", "dtype": "float32",
+    "elements": 3, "slices": 1, "shards": [1]})"));
   EXPECT_EQ(json["variables"][0]["shards"], Json::parse("[0, 1]"));
   EXPECT_EQ(json["shards"][1]["file"], "shard-1-of-2.safetensors");
   EXPECT_EQ(json["shards"][1]["version"], 12000);
@@ -380,7 +380,7 @@ TEST_F(CheckpointVerbs, VariablesOfManyChunksAreComparedAndExportedWhole) {
                      VariableSpec{"b", {300'001}, VariableKind::kTrainable, {}, 1, 1}};
   fs::create_directories(folder_ / "all/large");
   const std::string folder = out("all/large");
-  const std::string a = save(files_, folder, layout_of(model, 2, kMaxBucketElements), 1, 10).value();
+  const std::string a = save(files_, folder, layout_of(model, 2, kMaxBucketWords), 1, 10).value();
   const std::string b = save(files_, folder, layout_of(model, 3, 100'003), 2, 10).value();
   const std::string c = save(files_, folder, layout_of(model, 1, 100'003), 2, 11).value();
   EXPECT_EQ(run("diff " + a + " " + b + " --slots").code, 0);

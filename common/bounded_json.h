@@ -1,0 +1,28 @@
+// Parses JSON that came from outside: from a file, a trainer or another program. All such text goes through
+// parse_bounded_json(). nlohmann's parser itself takes any nesting. A text of brackets alone then costs 70 times its
+// size in memory, and functions that recurse into the value, such as dump(), overflow the stack.
+//
+// A room that includes this file links nlohmann_json. All functions may be called in every thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace disttrain {
+
+// Objects and arrays inside of each other. The deepest texts of disttrain are manifests, with 6.
+inline constexpr int kMaxJsonNesting = 8;
+
+// Whether the text has more open brackets at one place than `most`. Reads the text up to that place. Of a text that
+// isn't JSON it is true of the part before the first error.
+bool is_nested_deeper(std::string_view text, int most);
+
+// Returns a discarded value (Json::is_discarded()) if the text isn't JSON, or nested deeper than kMaxJsonNesting. Never
+// throws. `callback` is that of Json::parse(). The caller bounds the size of the text.
+template <class Json = nlohmann::json>
+Json parse_bounded_json(std::string_view text, const typename Json::parser_callback_t& callback = nullptr) {
+  if (is_nested_deeper(text, kMaxJsonNesting)) return Json(Json::value_t::discarded);
+  return Json::parse(text, callback, false);
+}
+
+}  // namespace disttrain

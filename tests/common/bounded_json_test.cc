@@ -1,0 +1,40 @@
+#include "common/bounded_json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace disttrain {
+namespace {
+
+std::string nested(int depth) {
+  return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
+}
+
+TEST(BoundedJson, DeepTextIsDiscarded) {
+  EXPECT_FALSE(parse_bounded_json(nested(kMaxJsonNesting)).is_discarded());
+  EXPECT_TRUE(parse_bounded_json(nested(kMaxJsonNesting + 1)).is_discarded());
+  EXPECT_TRUE(parse_bounded_json(nested(2'000'000)).is_discarded());
+  EXPECT_TRUE(parse_bounded_json<nlohmann::ordered_json>("{\"a\":" + nested(kMaxJsonNesting) + "}").is_discarded());
+}
+
+TEST(BoundedJson, SiblingsArentNested) {
+  std::string text = "[";
+  for (int i = 0; i < 100; ++i) text += "[{}],";
+  EXPECT_EQ(parse_bounded_json(text + "0]").size(), 101U);
+}
+
+TEST(BoundedJson, BracketsInStringsDontCount) {
+  const std::string brackets(100, '[');
+  EXPECT_EQ(parse_bounded_json("[\"" + brackets + "\"]").at(0), brackets);
+  EXPECT_EQ(parse_bounded_json("[\"\\\"" + brackets + "\", \"\\\\\", 1]").at(2), 1);
+  EXPECT_TRUE(parse_bounded_json("[\"\\\\\", " + nested(kMaxJsonNesting) + "]").is_discarded());
+}
+
+TEST(BoundedJson, TextThatIsntJsonIsDiscarded) {
+  for (const char* text : {"", "]]]]", "{", "\"", "\"\\", "[1,]"})
+    EXPECT_TRUE(parse_bounded_json(text).is_discarded()) << text;
+}
+
+}  // namespace
+}  // namespace disttrain

@@ -1,0 +1,176 @@
+"""Trainers that go wrong in every way that we know: each gives one clear error, the cluster is unharmed, and the next
+job trains. tests/workerd/trainer tests the same engine without daemons, and more of its messages."""
+import os
+import unittest
+
+from harness import ROOT
+from lasting_cluster import NUMPY_TRAINER, RAW_TRAINER, LastingClusterTest, numpy_python
+
+STEP = "    job.push_pull({'w': np.zeros((2, 3))}, loss=0)\n"
+# What a trainer does in each step before step 1000, and then.
+LATE = NUMPY_TRAINER + "    if job.step_number < 1000:\n        " + STEP.strip() + "\n        continue\n"
+
+
+class BadTrainerTest(LastingClusterTest):
+    def assert_trainer_fails(self, script, *words, **keys):
+        """Each case is one job in the same cluster."""
+        return self.assert_fails(self.submit(self.trainer_job(script, **keys)), *words)
+
+    # ---- before the first step ----
+
+    def test_trainer_that_cant_start(self):
+        self.assert_trainer_fails(NUMPY_TRAINER + STEP, "can't start the trainer \"/no/python\": No such file or directory",
+                                  "model.trainer must begin with a program that every worker's host has", python="/no/python")
+        self.assert_trainer_fails(NUMPY_TRAINER + STEP, "its folder \"/no/folder\" can't be used: No such file or directory",
+                                  model='folder = "/no/folder"')
+        plain = self.folder / "plain"
+        plain.write_text("no program")
+        self.assert_trainer_fails(NUMPY_TRAINER + STEP, "Permission denied", python=plain)
+        job = self.trainer_job(NUMPY_TRAINER + STEP)
+        (self.folder / "bad.py").unlink()
+        self.assert_fails(self.submit(job), "the trainer ended with exit code 2 (while it started); its last lines:\n",
+                          "can't open file", "bad.py")
+
+    def test_folder_that_the_worker_may_not_enter(self):
+        if os.geteuid() == 0:
+            # Root may enter every folder, so for root the folder is a file.
+            (self.folder / "closed").write_text("")
+            words = "Not a directory"
+        else:
+            (self.folder / "closed").mkdir(mode=0)
+            words = "Permission denied"
+        self.assert_trainer_fails(NUMPY_TRAINER + STEP, "can't be used: " + words,
+                                  model=f'folder = "{self.folder / "closed"}"')
+
+    def test_script_that_isnt_a_trainer(self):
+        self.assert_trainer_fails("", "ended with exit code 0 before it had called disttrain.init()")
+        self.assert_trainer_fails("import no_such_module\n", "\n  ModuleNotFoundError: No module named 'no_such_module'\n")
+        self.assert_trainer_fails("this is no Python\n", "\n  SyntaxError: invalid syntax\n")
+
+    def test_model_that_cant_be(self):
+        for changes, words in [("metrics=[f'm{i}' for i in range(1000)]", "with 1000 metrics, expected at most 64"),
+                               ("variables=[[f'v{i}', [1], 'trainable'] for i in range(100_000)]", "with 100000 variables"),
+                               ("variables=[['w', [2**40], 'trainable']]", "a dimension of the variable \"w\" = 1099511627776"),
+                               ("variables=[['w', [2**34], 'trainable']]", "the job needs 65610 MiB"),
+                               ("variables=[['../../x', [1], 'trainable'], ['../../x', [1], 'trainable']]", "two variables"),
+                               ("records=0", "has no data set of its own, and the job has none")]:
+            with self.subTest(changes):
+                self.assert_trainer_fails(RAW_TRAINER + f"describe({changes})\nwhile True: next_step()\n", words)
+
+    def test_garbage_on_the_socket(self):
+        for garbage in ("os.urandom(1000)", "struct.pack('<II', 0xffffffff, 0xffffffff)", "struct.pack('<II', 2, 0) + b'[]'"):
+            with self.subTest(garbage):
+                self.assert_trainer_fails(RAW_TRAINER + f"connection.sendall({garbage})\nsignal.pause()\n",
+                                          "bytes on its socket that aren't a message of the package disttrain (while it started)")
+
+    def test_trainer_that_never_describes_its_model(self):
+        self.assert_trainer_fails(RAW_TRAINER + "signal.pause()\n", "the trainer hasn't answered for 1 s (while it started)",
+                                  model='start_timeout = "1s"')
+
+    # ---- in a step ----
+
+    def test_exception_in_step_1000_is_shown_as_python_prints_it(self):
+        error = self.assert_trainer_fails(
+            LATE + "    raise ValueError(f'bad label in step {job.step_number}')\n", "the trainer ended with exit code 1 (in step 1")
+        self.assertRegex(error, r'its last lines:\n  Traceback \(most recent call last\):\n    File ".*/bad.py", line 10, in '
+                                r"<module>\n(.*\n)*  ValueError: bad label in step \d+\nwhat to do: ")
+        self.assertNotIn("\\n", error)
+
+    def test_kill_names_the_signal_and_the_memory(self):
+        self.assert_trainer_fails(LATE + "    os.kill(os.getpid(), signal.SIGKILL)\n",
+                                  "the trainer was killed by signal 9 (Killed); possibly out of memory: see `dmesg | tail`")
+
+    def test_allocation_that_fails_is_an_exception(self):
+        self.assert_trainer_fails(LATE + "    import resource\n    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
+                                         "    np.ones(1 << 32)\n", "MemoryError: Unable to allocate")
+
+    def test_trainer_that_hangs_shows_where(self):
+        error = self.assert_trainer_fails(LATE + "    while True:\n        signal.pause()\n", "the trainer hasn't answered for 2.25 s",
+                                          "bad.py\", line 11 in <module>", job='stall_timeout = "3s"')
+        self.assertIn("most recent call first", error)
+
+    def test_closed_socket(self):
+        self.assert_trainer_fails(RAW_TRAINER + "describe()\nnext_step()\nconnection.close()\nsignal.pause()\n",
+                                  "the trainer closed its socket (in step 1)")
+
+    def test_gradients_of_another_shape(self):
+        error = self.assert_trainer_fails(NUMPY_TRAINER + "    job.push_pull({'w': np.zeros((3, 2))}, loss=0)\n",
+                                          'the gradient of "w" has the shape [3, 2]; expected [2, 3], as the variable has')
+        self.assertIn("(in step 1); its last lines:\n  Traceback", error)
+
+    def test_answers_that_dont_fit(self):
+        for answer, words in [("finish(step); finish(step)", "sent the end of a computation without being asked, or twice"),
+                              ("finish(step, metrics=[1.0] * 100_000)", "with 100000 metrics, expected at most 128"),
+                              ("finish(step, loss_sum='big')", "with loss_sum that isn't a number"),
+                              ("finish(step, number=7)", "without being asked"),
+                              ("send(type='ready', number=step['number'], end=7)", "announced the gradients of the words 0 to 7 of 6"),
+                              ("connection.sendall(struct.pack('<II', 0xffffffff, 0) + b'x' * 100_000)", "aren't a message")]:
+            with self.subTest(answer):
+                self.assert_trainer_fails(RAW_TRAINER + f"describe()\nwhile True:\n    step = next_step(); {answer}\n", words)
+
+    def test_losses_and_gradients_that_arent_finite(self):
+        for gradient, loss in (("0", "float('nan')"), ("0", "float('inf')"), ("np.nan", "0"), ("-np.inf", "0")):
+            with self.subTest(gradient=gradient, loss=loss):
+                self.assert_trainer_fails(NUMPY_TRAINER + f"    job.push_pull({{'w': np.full((2, 3), {gradient})}}, loss={loss})\n",
+                                          "losses or gradients of 10 steps in a row weren't finite")
+
+    def test_only_data_that_the_trainer_doesnt_have(self):
+        """dataset[i] raises for some records: the error names it, however often another worker tries them again."""
+        self.assert_trainer_fails(NUMPY_TRAINER.replace("range(10_000)", "Data()").replace("job = disttrain.init", """
+class Data:
+    def __len__(self): return 1000
+    def __getitem__(self, i):
+        if i > 500: raise FileNotFoundError(f"image {i}.png")
+        return np.float32(i)
+job = disttrain.init""") + STEP, "FileNotFoundError: image ")
+
+    # ---- processes and output ----
+
+    def test_children_and_grandchildren_dont_outlive_the_trainer(self):
+        self.assert_trainer_fails(LATE + """
+    for _ in range(5):
+        if os.fork() == 0:
+            os.fork()
+            while True: signal.pause()
+    sys.exit(4)
+""", "the trainer ended with exit code 4")
+        self.assertEqual(len(self.processes_of_this_test()), len(self.daemons))
+
+    def test_child_that_uses_the_job(self):
+        self.assert_trainer_fails(NUMPY_TRAINER + "    if os.fork() == 0:\n    " + STEP + "    os.wait()\n    sys.exit(5)\n",
+                                  "a child process of the trainer used the job")
+
+    def test_hundred_megabytes_of_output(self):
+        """Half of them have no newlines. The log has a bounded part of them."""
+        self.assert_trainer_fails(NUMPY_TRAINER + """
+    line = 'x' * 99 + '\\n'
+    for _ in range(5): sys.stderr.write(line * 100_000)
+    for _ in range(5): sys.stdout.write('y' * 10_000_000)
+    print('\\nthe end', flush=True)
+    raise disttrain.DisttrainError('enough')
+""", "the trainer can't go on: enough", "\n  disttrain.errors.DisttrainError: enough\n")
+        logs = self.run_program("disttrain", "logs", "--cluster", self.cluster).out
+        self.assertLess(len(logs), 4_000_000)
+
+    def test_output_that_isnt_text(self):
+        error = self.assert_trainer_fails(NUMPY_TRAINER + r"""
+    sys.stdout.buffer.write(b'\x1b[2J\x1b]0;title\x07\xff\xfe\x00' * 200 + os.urandom(10_000))
+    raise disttrain.DisttrainError('\x1b[31mred')
+""", "\\x1b[31mred")
+        self.assertNotIn("\x1b", error)
+
+
+class UpTest(LastingClusterTest):
+    """The same at the end of `disttrain up`, which most users see."""
+
+    def test_traceback_is_among_the_last_lines(self):
+        job = self.trainer_job(LATE + "    raise ValueError('bad label')\n")
+        outcome = self.up(job)
+        self.assertEqual(outcome.code, 1, str(outcome))
+        lines = outcome.err.splitlines()
+        self.assertIn("  ValueError: bad label", lines[-4:])
+        self.assertEqual(outcome.err.count("ValueError: bad label"), 1, outcome.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

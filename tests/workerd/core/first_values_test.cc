@@ -1,0 +1,59 @@
+// The values with which a model begins, if the worker has them.
+#include "tests/workerd/core/worker_core_fixture.h"
+
+namespace disttrain::workerd {
+namespace {
+
+// The shards ask for first values while the first pull waits.
+TEST_F(WorkerCoreTest, FirstValuesAreLoadedOnceAndSentToEveryShardThatAsks) {
+  begin();
+  const auto pulls = take<SendPull>();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  give(AcknowledgeArrived{ShardId(1), asks});
+  EXPECT_EQ(take<LoadValues>().size(), 1U);
+  EXPECT_TRUE(take<SendPush>().empty());
+  give(ValuesLoaded{});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 3U);
+  for (const SendPush& send : sent) {
+    EXPECT_TRUE(send.push.initial);
+    EXPECT_TRUE(send.payload);
+    EXPECT_EQ(send.push.last, send.push.bucket != BucketId(0));
+  }
+  give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(2)}});
+  give(AcknowledgeArrived{ShardId(1), Acknowledge{Sequence(1)}});
+  for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
+  make_batches_ready();
+  EXPECT_EQ(take<Compute>().size(), 1U);
+  give(Computed{0.5F});
+  EXPECT_EQ(take<SendPush>().front().sequence, Sequence(3)) << "the values took frames 1 and 2";
+}
+
+TEST_F(WorkerCoreTest, FirstValuesThatAChannelLostAreSentAgain) {
+  begin();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  give(ValuesLoaded{});
+  EXPECT_EQ(take<SendPush>().size(), 2U);
+  give(ChannelLost{ShardId(0), "cut"});
+  give(ChannelOpened{ShardId(0), Sequence(1)});
+  auto again = take<SendPush>();
+  ASSERT_EQ(again.size(), 1U) << "the shard has taken the first frame";
+  EXPECT_EQ(again[0].sequence, Sequence(2));
+  give(AcknowledgeArrived{ShardId(0), asks});
+  EXPECT_TRUE(take<SendPush>().empty()) << "they are on their way";
+}
+
+TEST_F(WorkerCoreTest, FirstValuesInTheMiddleOfTheTrainingAreAnError) {
+  begin_and_pull();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  ASSERT_EQ(take<Fail>().size(), 1U);
+}
+
+}  // namespace
+}  // namespace disttrain::workerd

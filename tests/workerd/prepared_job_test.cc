@@ -1,0 +1,208 @@
+// A job's data and model: the sizes of the batches of training and evaluation.
+#include "workerd/prepared_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/workerd/input/input_files.h"
+#include "workerd/compute/fake_engine.h"
+#include "workerd/evaluation_run.h"
+
+namespace disttrain::workerd {
+namespace {
+
+using testing::HasSubstr;
+
+// An engine that computes batches of one size only, as a program that was exported with dynamic_batch=False.
+class FixedEngine final : public Engine {
+ public:
+  FixedEngine(std::unique_ptr<Engine> engine, std::uint64_t examples)
+      : engine_(std::move(engine)), examples_(examples) {}
+
+  const ModelSpec& describe() const override { return engine_->describe(); }
+  Status takes(Program, std::uint64_t examples) const override {
+    if (examples == examples_) return {};
+    return fail(ErrorCode::kConfig, "step.pt takes batches of exactly " + std::to_string(examples_) + " records");
+  }
+  Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    return engine_->open(layout, parameters, gradients);
+  }
+  Result<std::vector<float>> initial_values() override { return engine_->initial_values(); }
+  void start(const EngineInput& input, EngineSink& sink) override { engine_->start(input, sink); }
+  void abort() override { engine_->abort(); }
+
+ private:
+  const std::unique_ptr<Engine> engine_;
+  const std::uint64_t examples_;
+};
+
+class PreparedJobTest : public testing::Test {
+ protected:
+  PreparedJobTest() {
+    config_.job.name = "test";
+    config_.model.program = "/step.pt";
+    config_.data.format = DataFormat::kNpy;
+    config_.data.path = folder_.path();
+    config_.data.files = "x.npy";
+    config_.data.labels = "y.npy";
+    config_.evaluate.path = folder_.path();
+    config_.train.batch_size = 8;
+    config_.train.epochs = 1;
+  }
+
+  // Writes records with the inputs (i, -i) and the label i modulo 3.
+  void write_records(std::uint64_t records, const std::string& prefix = "") {
+    std::vector<float> inputs;
+    std::vector<std::int64_t> labels;
+    for (std::uint64_t i = 0; i < records; ++i) {
+      inputs.insert(inputs.end(), {static_cast<float>(i), -static_cast<float>(i)});
+      labels.push_back(static_cast<std::int64_t>(i % 3));
+    }
+    const std::string count = std::to_string(records);
+    folder_.write(prefix + "x.npy", input::npy("<f4", "(" + count + ", 2)", inputs));
+    folder_.write(prefix + "y.npy", input::npy("<i8", "(" + count + ",)", labels));
+  }
+
+  void evaluate_records(std::uint64_t records) {
+    write_records(records, "test-");
+    config_.evaluate.files = "test-x.npy";
+    config_.evaluate.labels = "test-y.npy";
+  }
+
+  Result<std::unique_ptr<PreparedJob>> prepare() {
+    const EngineFactory make = [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&,
+                                      const EngineWorld&) -> Result<MadeEngine> {
+      return MadeEngine{engine(), 0, 0};
+    };
+    asio::io_context loop;
+    const EngineWorld world{
+        .loop = loop, .is_cancelled = [] { return false; }, .on_line = {}, .on_checkpoint = {}, .worker_count = {}};
+    Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(JobId(1), config_, make, world, [](ErrorCode) {});
+    if (!prepared) return prepared;
+    if (Status loaded = load_evaluation(**prepared); !loaded) return tl::unexpected(loaded.error());
+    return prepared;
+  }
+
+  std::unique_ptr<Engine> engine() {
+    auto engine = make_fake_engine(FakeModel{.variable_elements = {6}, .input_elements = 2, .classes = 3});
+    return fixed_ == 0 ? std::move(engine) : std::make_unique<FixedEngine>(std::move(engine), fixed_);
+  }
+
+  void expect_refused(const std::string& part) {
+    const auto prepared = prepare();
+    ASSERT_FALSE(prepared.has_value());
+    EXPECT_EQ(prepared.error().code, ErrorCode::kConfig);
+    EXPECT_THAT(prepared.error().message, HasSubstr(part));
+  }
+
+  input::Folder folder_;
+  JobConfig config_;
+  std::uint64_t fixed_ = 0;  // the size of every batch; 0: any
+};
+
+TEST_F(PreparedJobTest, ProgramOfAnySizeTakesAllRecords) {
+  write_records(21);
+  evaluate_records(13);
+  const auto prepared = prepare();
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  EXPECT_EQ((*prepared)->evaluation->records(), 13U);
+}
+
+TEST_F(PreparedJobTest, ProgramOfAFixedSizeTakesRecordsThatItsSizeDivides) {
+  fixed_ = 8;
+  write_records(24);
+  evaluate_records(16);
+  const auto prepared = prepare();
+  EXPECT_TRUE(prepared.has_value()) << prepared.error().message;
+}
+
+TEST_F(PreparedJobTest, BatchOfAnotherSizeIsRefused) {
+  fixed_ = 16;
+  write_records(32);
+  expect_refused("a batch has 8 records (32 training records in batches of 8): step.pt takes batches of exactly 16");
+}
+
+TEST_F(PreparedJobTest, SmallerLastBatchOfAnEpochIsRefused) {
+  fixed_ = 8;
+  write_records(27);
+  expect_refused("the last batch has 3 records (27 training records in batches of 8): step.pt takes");
+  config_.train.steps = 4;
+  expect_refused("the last batch has 3 records");
+}
+
+TEST_F(PreparedJobTest, LastBatchThatTheJobDoesntReachIsAllowed) {
+  fixed_ = 8;
+  write_records(27);
+  config_.train.steps = 3;
+  const auto prepared = prepare();
+  EXPECT_TRUE(prepared.has_value()) << prepared.error().message;
+}
+
+TEST_F(PreparedJobTest, SmallerLastBatchOfAnEvaluationIsRefusedBeforeTheTraining) {
+  fixed_ = 8;
+  write_records(24);
+  evaluate_records(20);
+  expect_refused("the last batch has 4 records (20 evaluation records in batches of 8): step.pt takes");
+}
+
+TEST_F(PreparedJobTest, EvaluationBatchOfAnotherSizeIsRefusedBeforeTheTraining) {
+  fixed_ = 8;
+  write_records(24);
+  evaluate_records(16);
+  config_.evaluate.batch_size = 4;
+  expect_refused("a batch has 4 records (16 evaluation records in batches of 4): step.pt takes");
+}
+
+// ---- evaluations ----
+
+// The result of an evaluation in batches of at most `batch_records`, whose sizes are written to `sizes`.
+EvaluationDone evaluate(Engine& engine, const input::Dataset& dataset, std::uint64_t batch_records,
+                        std::vector<std::uint64_t>& sizes) {
+  struct Sink final : EngineSink {
+    explicit Sink(EvaluationRun& to) : run(to) {}
+    void ready(std::uint64_t, std::uint64_t) override {}
+    void finished(const Result<EngineOutput>& output) override { run.add(output.value()); }
+    EvaluationRun& run;
+  };
+  EvaluationRun run(&dataset, engine.describe(), batch_records, 7);
+  Sink sink(run);
+  sizes.clear();
+  while (const std::optional<Batch> batch = run.next()) {
+    sizes.push_back(batch->examples);
+    engine.start(EngineInput{Program::kEvaluate, *batch, {}}, sink);  // the fake engine computes inside start()
+  }
+  return run.done();
+}
+
+// The fake engine computes with small integers, so the results are equal to the bit.
+TEST_F(PreparedJobTest, ResultOfAnEvaluationDoesntDependOnTheBatchSize) {
+  write_records(23);
+  const auto dataset = input::load_dataset(input::training_source(config_.data)).value();
+  const auto computes = engine();
+  Layout layout;
+  layout.model = computes->describe();
+  layout.variable_begins = {0};
+  std::vector<float> parameters = {1, 0, 0, 0, 0, 0};
+  std::vector<float> gradients(parameters.size());
+  ASSERT_TRUE(computes->open(layout, parameters, gradients).has_value());
+  std::vector<std::uint64_t> sizes;
+  const EvaluationDone whole = evaluate(*computes, *dataset, 1000, sizes);
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{23}));
+  EXPECT_EQ(whole.examples, 23U);
+  EXPECT_EQ(whole.loss_sum, 22 * 23 / 2 + 7 * (0 + 1 + 2) + 0 + 1) << "each record's number, and its label";
+  ASSERT_EQ(whole.metrics.size(), 1U);
+  EXPECT_DOUBLE_EQ(whole.metrics[0].value, 8.0 / 23.0) << "the labels that are 1";
+  EXPECT_EQ(evaluate(*computes, *dataset, 10, sizes).metrics, whole.metrics);
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{10, 10, 3}));
+  for (std::uint64_t batch_records = 1; batch_records <= 24; ++batch_records) {
+    const EvaluationDone done = evaluate(*computes, *dataset, batch_records, sizes);
+    EXPECT_EQ(done.examples, whole.examples) << batch_records;
+    EXPECT_EQ(done.loss_sum, whole.loss_sum) << batch_records;
+    EXPECT_EQ(done.metrics, whole.metrics) << batch_records;
+  }
+}
+
+}  // namespace
+}  // namespace disttrain::workerd

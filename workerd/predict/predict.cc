@@ -1,0 +1,183 @@
+#include "workerd/predict/predict.h"
+
+#include <asio/io_context.hpp>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "chiefd/core/placement.h"
+#include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/weights.h"
+#include "common/config/reader/reader.h"
+#include "common/daemon/signals.h"
+#include "common/doubles.h"
+#include "common/memory_plan.h"
+#include "workerd/input/evaluation_batches.h"
+#include "workerd/input/fits.h"
+#include "workerd/input/numbered_dataset.h"
+#include "workerd/predict/outputs_file.h"
+
+namespace disttrain::workerd {
+
+namespace {
+
+using checkpoint::Weights;
+
+// The job, its engine and the records to predict.
+struct Subject {
+  explicit Subject(ArenaKind kind) : arena(kind) {}
+
+  Arena arena;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<input::Dataset> records;
+};
+
+Result<std::unique_ptr<input::Dataset>> load_records(const input::Source& source) {
+  if (source.files.empty())
+    return fail(ErrorCode::kConfig,
+                "the checkpoint's job has no [evaluate], so there are no records to predict: name them with --files");
+  return input::load_dataset(source);
+}
+
+// A trainer must know the columns of the data first. For other models the data is read as the model wants it.
+Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const EngineFactory& make_engine,
+                                              const EngineWorld& world) {
+  const bool has_trainer = !job.model.trainer.empty();
+  const bool has_data = !job.data.files.empty();
+  auto subject = std::make_unique<Subject>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
+  input::Source source = input::evaluation_source(job.data, job.evaluate);
+  std::vector<ColumnSpec> columns;
+  if (has_trainer && has_data) {
+    Result<std::unique_ptr<input::Dataset>> records = load_records(source);
+    if (!records) return tl::unexpected(records.error());
+    subject->records = std::move(*records);
+    columns = input::columns_of(*subject->records, job.data.scale);
+  }
+  Result<MadeEngine> made = make_engine(job, columns, subject->arena, world);
+  if (!made) return tl::unexpected(made.error());
+  subject->engine = std::move(made->engine);
+  const ModelSpec& model = subject->engine->describe();
+  if (!model.programs.predicts)
+    return fail(ErrorCode::kConfig,
+                "the job's model doesn't predict: give a trainer a function by job.on_predict(), or export the program "
+                "with predict_fn");
+  if (!has_data) {
+    subject->records =
+        input::make_numbered_dataset(made->evaluation_records > 0 ? made->evaluation_records : made->training_records);
+    return subject;
+  }
+  if (!has_trainer) {
+    input::keep_types_of(model, source);
+    Result<std::unique_ptr<input::Dataset>> records = load_records(source);
+    if (!records) return tl::unexpected(records.error());
+    subject->records = std::move(*records);
+  }
+  if (Status ok = input::fits(*subject->records, model, job.model, source); !ok) return tl::unexpected(ok.error());
+  return subject;
+}
+
+// Reads the values of all variables into the flat array.
+Status read_values(Weights& weights, const Layout& layout, std::span<float> values) {
+  for (std::size_t v = 0; v < layout.model.variables.size(); ++v) {
+    const VariableSpec& wanted = layout.model.variables[v];
+    const std::optional<std::size_t> found = weights.find(wanted.name);
+    if (!found.has_value() || weights.variables()[*found].shape != wanted.shape)
+      return fail(ErrorCode::kConfig,
+                  weights.path() + " has no variable " + wanted.name + " of the shape " +
+                      checkpoint::shape_text(wanted.shape) +
+                      ", which the job's model has: was the model's program changed since this checkpoint?");
+    const std::span<float> words = values.subspan(layout.variable_begins[v], word_count(wanted));
+    const Status read =
+        with_type(wanted.dtype, [&]<typename T>(T) { return weights.read(*found, 0, values_in<T>(words)); });
+    if (!read) return read;
+  }
+  return {};
+}
+
+// Starts one computation and runs the loop until it is over.
+class Outputs final : private EngineSink {
+ public:
+  Outputs(Engine& engine, asio::io_context& loop) : engine_(engine), loop_(loop) {}
+
+  // The outputs are valid until the next call.
+  Result<EngineOutput> of(const Batch& batch) {
+    output_.reset();
+    engine_.start({Program::kPredict, batch, {}}, *this);
+    while (!output_.has_value()) {
+      loop_.restart();
+      loop_.run_one();
+    }
+    return *output_;
+  }
+
+ private:
+  void ready(std::uint64_t, std::uint64_t) override {}
+  void finished(const Result<EngineOutput>& output) override { output_ = output; }
+
+  Engine& engine_;
+  asio::io_context& loop_;
+  std::optional<Result<EngineOutput>> output_;
+};
+
+Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_context& loop, const std::string& path) {
+  int stops = 0;
+  const daemon::StopSignals signals(loop, [&stops](int) { ++stops; });
+  Result<OutputsFile> file = OutputsFile::open(path, subject.records->records());
+  if (!file) return tl::unexpected(file.error());
+  input::EvaluationBatches batches(*subject.records, batch_records, subject.engine->describe().columns);
+  Outputs outputs(*subject.engine, loop);
+  while (const input::BatchBuffer* records = batches.next()) {
+    const Result<EngineOutput> output = outputs.of(records->batch());
+    if (!output) return tl::unexpected(output.error());
+    loop.restart();
+    loop.poll();
+    if (stops > 0) return fail(ErrorCode::kTemporary, "a signal ended the work; no file was written");
+    if (Status ok = file->add(output->outputs, output->outputs.size() / output->examples); !ok) return ok;
+  }
+  if (Status ok = file->finish(); !ok) return ok;
+  std::cout << path << ": " << subject.records->records() << " records, " << file->columns() << " outputs each";
+  return {};
+}
+
+}  // namespace
+
+Status predict(const PredictOptions& options, const EngineFactory& make_engine) {
+  checkpoint::DiskFiles files;
+  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_named(files, options.checkpoint);
+  if (!open) return tl::unexpected(open.error());
+  const std::string path = open->path;
+  const Result<JobConfig> job = config::read_job(open->manifest.job_toml, path + "'s job", options.sets);
+  if (!job) return tl::unexpected(job.error());
+  const bool averages = job->evaluate.average > 0.0 && open->manifest.has_average;
+  Result<Weights> weights =
+      Weights::of_checkpoint(files, std::move(*open), averages ? Weights::Slots::kAverage : Weights::Slots::kNone);
+  if (!weights) return tl::unexpected(weights.error());
+
+  asio::io_context loop(1);
+  const auto never = [] { return false; };
+  const EngineWorld world{
+      .loop = loop,
+      .threads = options.threads,
+      .is_cancelled = never,
+      .on_line = [](const std::string& line) { std::cerr << "trainer: " << line << '\n'; },
+      .on_checkpoint = [] {},
+      .worker_count = [] { return 1u; },
+  };
+  const Result<std::unique_ptr<Subject>> subject = make_subject(*job, make_engine, world);
+  if (!subject) return tl::unexpected(subject.error());
+  Engine& engine = *(*subject)->engine;
+  const Result<Layout> layout = chiefd::place(engine.describe(), Placement::kBalanced, 1);
+  if (!layout) return tl::unexpected(layout.error());
+  // An engine needs both arrays, but a prediction doesn't touch the gradients. So they take no memory.
+  const std::uint64_t bytes = word_count(layout->model) * sizeof(float);
+  Memory parameters((*subject)->arena, bytes, Paging::kOnDemand);
+  Memory gradients((*subject)->arena, bytes, Paging::kOnDemand);
+  if (Status ok = read_values(*weights, *layout, parameters.floats()); !ok) return ok;
+  if (Status ok = engine.open(*layout, parameters.floats(), gradients.floats()); !ok) return ok;
+  if (Status ok = write_outputs(**subject, evaluation_batch_records(*job), loop, options.out); !ok) return ok;
+  std::cout << (averages ? ", from the averages of " : ", from ") << path << '\n';
+  return {};
+}
+
+}  // namespace disttrain::workerd
