@@ -1,24 +1,49 @@
-// Measures how long a step of a job's builtin model takes in the worker's engine, without data, messages and update.
+// Measures how long a step of a job's builtin model takes in the worker's engine, without messages and update.
 //
-// Usage: step_bench JOB.toml [STEPS [THREADS]]
+// Usage: step_bench [--random] JOB.toml [STEPS [THREADS]]
 //
-// It computes steps with the job's batch size, on random records. It prints the minimum and the median of the time and,
-// for one thread, of the thread's CPU time, because other programs on the machine hardly disturb CPU time.
+// It computes steps with the job's batch size on random records of the job's data set. With --random it needs no data:
+// the values are random, too. For a model with kernels of its own (linear, mlp, cnn), it computes each step also with
+// libtorch's autograd, in turn. It prints the minimum and the median of the time and, for one thread, of the thread's
+// CPU time, because other programs on the machine hardly disturb CPU time.
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <random>
+#include <string_view>
 #include <vector>
 
+#include "common/builtin/builtin.h"
 #include "common/config/reader/reader.h"
 #include "common/initialize.h"
+#include "common/os/arena.h"
+#include "workerd/compute/autograd/autograd_model.h"
 #include "workerd/compute/torch_model.h"
+#include "workerd/input/batch_buffer.h"
+#include "workerd/input/dataset.h"
+#include "workerd/input/fits.h"
 
 namespace disttrain::bench {
 namespace {
+
+constexpr std::size_t kWarm = 3;
+
+[[noreturn]] void exit_with(const Error& error) {
+  std::fprintf(stderr, "step_bench: %s\n", error.message.c_str());
+  std::exit(static_cast<int>(error.code));
+}
+
+template <typename T>
+T value_or_exit(Result<T> result) {
+  if (!result) exit_with(result.error());
+  return std::move(*result);
+}
 
 double thread_milliseconds() {
   timespec now = {};
@@ -26,6 +51,14 @@ double thread_milliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
+long page_faults() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// Orders the variables from the last to the first, as the placement `balanced` does, because a backward pass computes
+// gradients in this order.
 Layout reversed_layout(const ModelSpec& spec) {
   Layout layout{spec, 1, std::vector<std::uint64_t>(spec.variables.size()), {}};
   std::uint64_t flat = 0;
@@ -36,67 +69,111 @@ Layout reversed_layout(const ModelSpec& spec) {
   return layout;
 }
 
-// Random values that every model takes: floats are 0 or 1, and integers are below the column's limit.
-std::vector<std::byte> random_column(const ColumnSpec& column, std::uint64_t examples, std::mt19937_64& random) {
-  std::vector<std::byte> bytes(examples * element_count(column) * size_of(column.dtype));
-  const auto fill = [&](auto example, std::uint64_t limit) {
-    using T = decltype(example);
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof(T))
-      *reinterpret_cast<T*>(bytes.data() + at) = static_cast<T>(random() % limit);
-  };
-  const std::uint64_t limit = column.limit > 0 ? column.limit : 2;
-  if (column.dtype == DType::kFloat32) fill(0.0F, 2);
-  if (column.dtype == DType::kUint8) fill(std::uint8_t{0}, limit);
-  if (column.dtype == DType::kInt32) fill(std::int32_t{0}, limit);
-  if (column.dtype == DType::kInt64) fill(std::int64_t{0}, limit);
-  return bytes;
-}
-
-void print(const char* what, std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  std::printf("  %-16s min %9.3f ms, median %9.3f ms\n", what, times.front(), times[times.size() / 2]);
-}
-
-int measure(const JobConfig& job, std::size_t steps, std::uint32_t threads) {
-  const auto model = workerd::make_torch_model(job.model, threads);
-  if (!model) {
-    std::fprintf(stderr, "%s\n", model.error().message.c_str());
-    return static_cast<int>(model.error().code);
+// A model with arrays of its own, and the times of its steps.
+class Contestant {
+ public:
+  Contestant(const char* name, std::unique_ptr<workerd::Computation> model)
+      : name_(name),
+        model_(std::move(model)),
+        layout_(reversed_layout(model_->describe())),
+        parameters_(arena_, element_count(layout_.model) * sizeof(float), Paging::kTouched),
+        gradients_(arena_, element_count(layout_.model) * sizeof(float), Paging::kTouched) {
+    for (std::size_t v = 0; v < layout_.model.variables.size(); ++v) {
+      const VariableSpec& variable = layout_.model.variables[v];
+      initialize(variable, 1, 0, parameters_.floats().subspan(layout_.variable_begins[v], element_count(variable)));
+    }
+    if (!model_->open(layout_, parameters_.floats(), gradients_.floats())) std::abort();
   }
-  const ModelSpec& spec = (*model)->describe();
-  const Layout layout = reversed_layout(spec);
-  std::vector<float> parameters(element_count(spec));
-  std::vector<float> gradients(parameters.size());
-  for (std::size_t v = 0; v < spec.variables.size(); ++v)
-    initialize(spec.variables[v], 1, 0,
-               std::span(parameters).subspan(layout.variable_begins[v], element_count(spec.variables[v])));
-  if (!(*model)->open(layout, parameters, gradients)) std::abort();
 
-  constexpr std::size_t kWarm = 3;
-  std::mt19937_64 random(1);
-  std::vector<double> walls;
-  std::vector<double> processor;
-  for (std::size_t step = 0; step < steps + kWarm; ++step) {
-    std::vector<std::vector<std::byte>> arrays;
-    std::vector<ColumnValues> columns;
-    for (const ColumnSpec& column : spec.columns) arrays.push_back(random_column(column, job.train.batch_size, random));
-    for (const auto& array : arrays) columns.push_back({array, {}});
+  void step(const Batch& batch, std::uint64_t number) {
+    const long faults = page_faults();
     const double begin = thread_milliseconds();
     const auto wall = std::chrono::steady_clock::now();
-    const auto result = (*model)->step({job.train.batch_size, columns}, {1, step, 0}, {});
-    if (!result) {
-      std::fprintf(stderr, "%s\n", result.error().message.c_str());
-      return static_cast<int>(result.error().code);
-    }
-    if (step < kWarm) continue;
-    processor.push_back(thread_milliseconds() - begin);
-    walls.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - wall).count());
+    value_or_exit(model_->step(batch, {1, number, 0}, {}));
+    if (number < kWarm) return;
+    processor_.push_back(thread_milliseconds() - begin);
+    walls_.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - wall).count());
+    faults_ += page_faults() - faults;
   }
-  std::printf("%s, %zu parameters, batch %u, %u threads\n", job.model.builtin.c_str(), parameters.size(),
-              job.train.batch_size, threads);
-  print("time", walls);
-  if (threads == 1) print("CPU time", processor);
-  return 0;
+
+  void print(std::uint32_t threads) {
+    std::printf("%s\n", name_);
+    print("time", walls_);
+    if (threads == 1) print("CPU time", processor_);
+    std::printf("  %.1f page faults per step\n", static_cast<double>(faults_) / static_cast<double>(walls_.size()));
+  }
+
+ private:
+  static void print(const char* what, std::vector<double> times) {
+    std::sort(times.begin(), times.end());
+    std::printf("  %-9s min %9.3f ms, median %9.3f ms\n", what, times.front(), times[times.size() / 2]);
+  }
+
+  const char* const name_;
+  const std::unique_ptr<workerd::Computation> model_;
+  const Layout layout_;
+  Arena arena_{ArenaKind::kPrivate};  // in huge pages, as a worker's arrays are
+  Memory parameters_;
+  Memory gradients_;
+  std::vector<double> walls_;
+  std::vector<double> processor_;
+  long faults_ = 0;
+};
+
+// A data set of random values that every model takes: floats are 0 or 1, and integers are below the column's limit.
+class RandomDataset final : public input::Dataset {
+ public:
+  std::uint64_t records() const override { return 1; }
+  const std::vector<input::DatasetColumn>& columns() const override { return columns_; }
+  std::uint64_t bytes_read() const override { return 0; }
+  const std::vector<std::string>& label_names() const override { return names_; }
+  void gather(std::span<const std::uint64_t>, std::size_t, const ColumnSpec& as,
+              std::span<std::byte> out) const override {
+    const std::uint64_t limit = as.limit > 0 ? as.limit : 2;
+    if (as.dtype == DType::kFloat32) fill<float>(out, 2);
+    if (as.dtype == DType::kUint8) fill<std::uint8_t>(out, limit);
+    if (as.dtype == DType::kInt32) fill<std::int32_t>(out, limit);
+    if (as.dtype == DType::kInt64) fill<std::int64_t>(out, limit);
+  }
+
+ private:
+  template <typename T>
+  void fill(std::span<std::byte> out, std::uint64_t limit) const {
+    for (std::size_t at = 0; at < out.size(); at += sizeof(T))
+      *reinterpret_cast<T*>(out.data() + at) = static_cast<T>(random_() % limit);
+  }
+
+  const std::vector<input::DatasetColumn> columns_;
+  const std::vector<std::string> names_;
+  mutable std::mt19937_64 random_{1};
+};
+
+void measure(const JobConfig& job, bool is_random, std::size_t steps, std::uint32_t threads) {
+  const ModelSpec spec = value_or_exit(builtin_model(job.model));
+  std::unique_ptr<input::Dataset> dataset = std::make_unique<RandomDataset>();
+  if (!is_random) {
+    const input::Source source = input::training_source(job.data);
+    dataset = value_or_exit(input::load_dataset(source));
+    if (const Status fit = input::fits(*dataset, spec, job.model, source); !fit) exit_with(fit.error());
+  }
+  std::vector<std::unique_ptr<Contestant>> contestants;
+  contestants.push_back(std::make_unique<Contestant>("the worker's engine",
+                                                     value_or_exit(workerd::make_torch_model(job.model, threads))));
+  const std::string& name = job.model.builtin;
+  if (name == "linear" || name == "mlp" || name == "cnn")
+    contestants.push_back(std::make_unique<Contestant>("autograd", workerd::make_autograd_model(job.model, spec)));
+
+  input::BatchBuffer records(job.train.batch_size, spec.columns);
+  std::vector<std::uint64_t> indices(job.train.batch_size);
+  std::mt19937_64 random(1);
+  for (std::size_t step = 0; step < steps + kWarm; ++step) {
+    for (std::uint64_t& index : indices) index = random() % dataset->records();
+    records.fill(*dataset, indices);
+    for (const auto& contestant : contestants) contestant->step(records.batch(), step);
+  }
+  std::printf("%s, %llu parameters, batch %u, %u threads\n", name.c_str(),
+              static_cast<unsigned long long>(element_count(spec)), job.train.batch_size, threads);
+  for (const auto& contestant : contestants) contestant->print(threads);
 }
 
 }  // namespace
@@ -104,16 +181,15 @@ int measure(const JobConfig& job, std::size_t steps, std::uint32_t threads) {
 
 int main(int argc, char** argv) {
   using namespace disttrain;
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: step_bench JOB.toml [STEPS [THREADS]]\n");
+  const bool is_random = argc > 1 && std::string_view(argv[1]) == "--random";
+  char** const words = argv + (is_random ? 1 : 0);
+  const int count = argc - (is_random ? 1 : 0);
+  if (count < 2) {
+    std::fprintf(stderr, "usage: step_bench [--random] JOB.toml [STEPS [THREADS]]\n");
     return 64;
   }
-  const auto job = config::read_job_file(argv[1], {});
-  if (!job) {
-    std::fprintf(stderr, "%s\n", job.error().message.c_str());
-    return static_cast<int>(job.error().code);
-  }
-  const std::size_t steps = argc > 2 ? std::max<std::size_t>(1, std::strtoull(argv[2], nullptr, 10)) : 50;
-  const auto threads = static_cast<std::uint32_t>(argc > 3 ? std::max(1, std::atoi(argv[3])) : 1);
-  return bench::measure(job->config, steps, threads);
+  const auto job = bench::value_or_exit(config::read_job_file(words[1], {}));
+  const std::size_t steps = count > 2 ? std::max<std::size_t>(1, std::strtoull(words[2], nullptr, 10)) : 50;
+  const auto threads = static_cast<std::uint32_t>(count > 3 ? std::max(1, std::atoi(words[3])) : 1);
+  bench::measure(job.config, is_random, steps, threads);
 }
