@@ -103,7 +103,7 @@ class ArrayModel:
                     f'the {what} of "{variable.name}" has the shape {list(value.shape)}; '
                     f"expected {list(to.shape)}, as the variable has"
                 )
-            if not is_rehearsal:
+            if not is_rehearsal and value is not to:
                 np.copyto(to, value, casting="unsafe" if _is_bfloat16(value) else "same_kind")
 
     def end_step(self):
@@ -115,6 +115,15 @@ class ArrayModel:
             flat = {v.name: value for v, value in zip(self.variables, self._initial)}
             return tree.build(self._trees["trainable"], flat), tree.build(self._trees["state"], flat)
         return self._now[0], self._now[1]
+
+    def gradients(self):
+        """The tree of the trainable variables' gradients, as views of the memory that the worker sends. In the rehearsal,
+        which has no such memory yet, these are new arrays."""
+        if self._now is None:
+            views = [np.zeros_like(value) for value in self._initial]
+        else:
+            views = self._now[3]
+        return tree.build(self._trees["trainable"], {v.name: view for v, view in zip(self.variables, views)})
 
     def named_views(self):
         parameters = self._now[2] if self._now is not None else self._initial

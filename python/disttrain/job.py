@@ -165,6 +165,15 @@ class Job:
         return model.named_views() if model.is_torch else model.values()[0]
 
     @property
+    def gradients(self):
+        """A tree like the one that wrap() got, of NumPy arrays to write a step's gradients into. push_pull() doesn't copy
+        these arrays. Their values are undefined at the beginning of a step. Ask again in each step: they may move."""
+        model = self._require_model()
+        if model.is_torch:
+            raise DisttrainError("job.gradients is for a tree of arrays; the gradients of a torch module are parameter.grad")
+        return model.gradients()
+
+    @property
     def state(self):
         """As variables, for the state of a tree."""
         model = self._require_model()

@@ -50,7 +50,7 @@ class JobTest(unittest.TestCase):
             self.assertEqual(code, 0, output)
             return answers, worker.values(gradients), output.splitlines()
 
-    def fail(self, script, columns=(), **start):
+    def error_of(self, script, columns=(), **start):
         """Runs a script that makes a mistake. Returns the sentence that it sends to the worker."""
         with FakeWorker(PYTHON, script, columns) as worker:
             worker.model = worker.receive()
@@ -132,6 +132,22 @@ for batch in job.batches(range(10)):
         self.assertEqual([answer["metrics"] for answer in answers], [[1, 2], [0.5, 1]])
         self.assertEqual(gradients, {"layer/w": [3, 3, 3, 3], "layer/b": [1], "seen": [1]})
         self.assertEqual(output, ["batch [1, 2] 1 1 3 7", "batch [3] 1 1 3 7", "after the loop"])
+
+    def test_gradients_can_be_written_into_the_shared_memory(self):
+        script = """
+import disttrain, numpy as np
+job = disttrain.init()
+job.wrap({"layer": {"w": np.ones((2, 2), "f4"), "b": np.zeros(1)}}, state={"seen": np.zeros(1, "f4")})
+for batch in job.batches(range(10)):
+    gradients = job.gradients
+    gradients["layer"]["w"][...] = float(np.sum(batch.x))
+    gradients["layer"]["b"][...] = 0.1
+    print(np.shares_memory(gradients["layer"]["w"], job.gradients["layer"]["w"]))
+    job.push_pull(gradients, loss=0, state={"seen": job.state["seen"] + 1})
+"""
+        _, gradients, output = self.run_steps(script, [1, 2], [3])
+        self.assertEqual(gradients, {"layer/w": [3, 3, 3, 3], "layer/b": [0.1], "seen": [1]})
+        self.assertEqual(output, ["False", "True", "True"])  # the rehearsal has no shared memory
 
     def test_the_seed_is_known_before_the_first_step(self):
         _, _, output = self.run_steps(linear(before="print(job.seed)"), [3])
@@ -280,9 +296,9 @@ def evaluate(batch):
             ),
         }.items():
             with self.subTest(expected):
-                self.assertIn(expected, self.fail(script))
+                self.assertIn(expected, self.error_of(script))
         column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False}
-        self.assertIn("has a section [data]", self.fail(linear(), [column]))
+        self.assertIn("has a section [data]", self.error_of(linear(), [column]))
 
     def test_a_child_process_cant_use_the_job(self):
         before = """

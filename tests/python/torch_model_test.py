@@ -210,6 +210,11 @@ class TorchModelTest(unittest.TestCase):
             self.assertEqual(message["type"], "failed")
             self.assertIn('the parameter "norm.weight" got a gradient, but it was frozen', message["message"])
 
+    def test_arrays_of_gradients_are_not_for_a_module(self):
+        with FakeWorker(PYTHON, FROZEN_LAYER.format(before="job.gradients", data="[]", show="pass")) as worker:
+            message = worker.receive()
+            self.assertIn("job.gradients is for a tree of arrays", message.get("message", ""))
+
     def test_a_data_set_without_numbers_is_an_error(self):
         before = """
 class Stream(torch.utils.data.IterableDataset):
