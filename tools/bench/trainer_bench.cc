@@ -1,13 +1,14 @@
 // Measures what a trainer adds to a step: the time from the engine's start() to finished(), without an exchange.
 //
-// Usage: trainer_bench PYTHON torch|numpy [ARRAYS ELEMENTS [STEPS]]
+// Usage: trainer_bench PYTHON torch|numpy|numpy_in_place|backward|backward_zeroing [ARRAYS ELEMENTS [STEPS]]
 //        trainer_bench PYTHON gpt2 [STEPS]
 //
-// PYTHON is a Python with NumPy, and with PyTorch for "torch", and with transformers for "gpt2". In "torch" and "numpy"
-// the trainer (trainer_step.py) computes nothing, so that the time consists of two messages, two switches between the
-// processes, and the Python package. By default: 52 arrays, as many as the GPT-2 of examples/gpt2 has, of 834,304
-// elements in all, 2,000 steps. In "gpt2" the trainer computes blocks of steps without disttrain, and the
-// difference to the median of these is printed. It varies by some per cent of a step: take many steps (default 500).
+// PYTHON is a Python with NumPy, and with PyTorch for "torch" and "backward", and with transformers for "gpt2". In
+// "torch" and "numpy" the trainer (trainer_step.py) computes nothing, so that the time consists of two messages, two
+// switches between the processes, and the Python package. By default: 52 arrays, as many as the GPT-2 of examples/gpt2
+// has, of 834,304 elements in all, 2,000 steps. In "backward" and "gpt2" the trainer computes blocks of steps without
+// disttrain, and the difference to the median of these is printed. It varies by some per cent of a step: take many
+// steps (default 500).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -108,9 +109,10 @@ int main(int argc, char** argv) {
   }
   if (arguments.size() == 1 && !is_gpt2) arguments.insert(arguments.end(), {"52", "834304"});
   if (arguments.size() != (is_gpt2 ? 1 : 3) || steps < 10) {
-    std::fprintf(stderr,
-                 "usage: trainer_bench PYTHON torch|numpy [ARRAYS ELEMENTS [STEPS]]\n"
-                 "       trainer_bench PYTHON gpt2 [STEPS]\n");
+    std::fprintf(
+        stderr,
+        "usage: trainer_bench PYTHON torch|numpy|numpy_in_place|backward|backward_zeroing [ARRAYS ELEMENTS [STEPS]]\n"
+        "       trainer_bench PYTHON gpt2 [STEPS]\n");
     return 64;
   }
   disttrain::bench::run(argv[1], arguments, steps);

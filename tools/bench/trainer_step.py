@@ -1,13 +1,16 @@
 """The trainers of trainer_bench.
 
-    trainer_step.py torch|numpy ARRAYS ELEMENTS
+    trainer_step.py torch|numpy|numpy_in_place ARRAYS ELEMENTS
 
-has a model whose gradients cost nothing, so that a step costs only what disttrain adds.
+has a model whose gradients cost nothing, so that a step costs only what disttrain adds. "numpy" gives arrays of its own
+to push_pull(), and "numpy_in_place" the arrays of job.gradients.
 
+    trainer_step.py backward|backward_zeroing ARRAYS ELEMENTS
     trainer_step.py gpt2
 
-trains the GPT-2 of examples/gpt2. After each 20 steps it computes 20 steps with a copy of the model that disttrain
-doesn't know. Their median time, in us, is the metric "plain_us" of the steps after them. It is 0 for steps that aren't
+train a model whose loss is a sum over each array, or the GPT-2 of examples/gpt2. After each 20 steps they compute 20
+steps with a copy of the model that disttrain doesn't know. The copy drops its gradients before a step, as zero_grad()
+does by default; in "backward_zeroing" it sets them to 0, as zero_grad(set_to_none=False) does. Their median time, in us, is the metric "plain_us" of the steps after them. It is 0 for steps that aren't
 to be compared, because they begin with cold caches.
 """
 
@@ -27,6 +30,13 @@ def train_arrays(size, arrays):
     job.wrap({str(i): np.zeros(size, np.float32) for i in range(arrays)})
     for _ in job.batches(range(1_000_000)):
         job.push_pull(gradients, loss=1.0)
+
+
+def train_arrays_in_place(size, arrays):
+    job = disttrain.init(metrics=[])
+    job.wrap({str(i): np.zeros(size, np.float32) for i in range(arrays)})
+    for _ in job.batches(range(1_000_000)):
+        job.push_pull(job.gradients, loss=1.0)  # a script would write into the arrays before
 
 
 def train_tensors(size, arrays):
@@ -53,18 +63,34 @@ def train_gpt2():
     config = GPT2Config(**sizes, **dropout, bos_token_id=None, eos_token_id=None)
     model, twin = GPT2LMHeadModel(config), GPT2LMHeadModel(config)
     records = torch.randint(0, 256, (1000, 64))
+    train_compared(model, twin, lambda net, tokens: net(input_ids=tokens, labels=tokens).loss, records)
+
+
+def train_backward(size, arrays, set_to_none):
+    import torch
+
+    torch.set_num_threads(1)
+    model, twin = (
+        torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(size)) for _ in range(arrays)]) for _ in range(2)
+    )
+    ones = torch.ones(size)
+    records = torch.zeros(1000, 1)
+    train_compared(model, twin, lambda net, _: sum(torch.dot(each, ones) for each in net), records, set_to_none)
+
+
+def train_compared(model, twin, loss_of, records, set_to_none=True):
     job = disttrain.init(metrics=["plain_us"])
     job.wrap(model)
 
-    def compute(net, tokens):
-        loss = net(input_ids=tokens, labels=tokens).loss
+    def compute(net, inputs):
+        loss = loss_of(net, inputs)
         loss.backward()
         return loss
 
-    def time_plain_step(tokens):
+    def time_plain_step(inputs):
         begin = time.perf_counter()
-        twin.zero_grad()
-        float(compute(twin, tokens).detach())
+        twin.zero_grad(set_to_none)
+        float(compute(twin, inputs).detach())
         return 1e6 * (time.perf_counter() - begin)
 
     plain = 0.0
@@ -77,5 +103,9 @@ def train_gpt2():
 if sys.argv[1] == "gpt2":
     train_gpt2()
 else:
-    train = train_tensors if sys.argv[1] == "torch" else train_arrays
-    train(int(sys.argv[3]) // int(sys.argv[2]), int(sys.argv[2]))
+    count, elements = int(sys.argv[2]), int(sys.argv[3])
+    if sys.argv[1].startswith("backward"):
+        train_backward(elements // count, count, set_to_none=sys.argv[1] == "backward")
+    else:
+        kinds = {"torch": train_tensors, "numpy": train_arrays, "numpy_in_place": train_arrays_in_place}
+        kinds[sys.argv[1]](elements // count, count)
