@@ -78,7 +78,8 @@ class BadTrainerTest(LastingClusterTest):
 
     def test_kill_names_the_signal_and_the_memory(self):
         self.assert_trainer_fails(LATE + "    os.kill(os.getpid(), signal.SIGKILL)\n",
-                                  "the trainer was killed by signal 9 (Killed); possibly out of memory: see `dmesg | tail`")
+                                  "the trainer was killed by signal 9 (SIGKILL); possibly by the kernel for this host's memory "
+                                  "or a cgroup's limit: see `dmesg | tail`")
 
     def test_allocation_that_fails_is_an_exception(self):
         self.assert_trainer_fails(LATE + "    import resource\n    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"

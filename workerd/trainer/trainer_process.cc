@@ -119,10 +119,13 @@ Result<Pipe> make_pipe() {
 
 std::string TrainerEnd::sentence() const {
   if (signal == 0) return "ended with exit code " + std::to_string(exit_code);
-  const std::string killed = "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
-  if (out_of_memory) return killed + ", because this host was out of memory: the kernel killed it";
+  const std::string name = signal == SIGKILL ? "SIGKILL" : ::strsignal(signal);
+  const std::string killed = "was killed by signal " + std::to_string(signal) + " (" + name + ")";
+  if (out_of_memory)
+    return killed + " while the kernel killed for memory, of this host or of a cgroup with a limit: see `dmesg | tail`";
   // Not every container shows the kernel's count.
-  if (signal == SIGKILL) return killed + "; possibly out of memory: see `dmesg | tail`";
+  if (signal == SIGKILL)
+    return killed + "; possibly by the kernel for this host's memory or a cgroup's limit: see `dmesg | tail`";
   return killed;
 }
 
@@ -183,11 +186,16 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::start(const TrainerComma
 }
 
 TrainerProcess::~TrainerProcess() {
-  if (end_) return;
-  signal_group(SIGKILL);
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  if (!end_) {
+    signal_group(SIGKILL);
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
   }
+  // The streams may still be open, as when the trainer printed more than read_output() reads at once. No further line
+  // comes that would tell how many were left out before it.
+  read_output();
+  log_dropped();
 }
 
 void TrainerProcess::read_stream(Descriptor& from, OutputLines& lines) {

@@ -53,9 +53,9 @@ TEST_F(BadTrainerTest, AScriptThatIsKilledWhileItStarts) {
   write_raw("os.kill(os.getpid(), signal.SIGKILL)\n");
   const Error error = start_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message,
-              AllOf(HasSubstr("was killed by signal 9 (Killed); possibly out of memory: see `dmesg | tail`"),
-                    EndsWith("it has printed nothing")));
+  EXPECT_THAT(error.message, AllOf(HasSubstr("was killed by signal 9 (SIGKILL); possibly by the kernel for this host's "
+                                             "memory or a cgroup's limit: see `dmesg | tail`"),
+                                   EndsWith("it has printed nothing")));
 }
 
 TEST_F(BadTrainerTest, AScriptThatNeverDescribesItsModel) {
@@ -181,10 +181,12 @@ TEST(OomKills, AreReadFromVmstat) {
 
 TEST(TrainerEnd, NamesAKillForMemory) {
   EXPECT_EQ((TrainerEnd{0, SIGKILL, false}).sentence(),
-            "was killed by signal 9 (Killed); possibly out of memory: see `dmesg | tail`");
+            "was killed by signal 9 (SIGKILL); possibly by the kernel for this host's memory or a cgroup's limit: see "
+            "`dmesg | tail`");
   EXPECT_EQ((TrainerEnd{0, SIGTERM, false}).sentence(), "was killed by signal 15 (Terminated)");
   EXPECT_EQ((TrainerEnd{0, SIGKILL, true}).sentence(),
-            "was killed by signal 9 (Killed), because this host was out of memory: the kernel killed it");
+            "was killed by signal 9 (SIGKILL) while the kernel killed for memory, of this host or of a cgroup with a "
+            "limit: see `dmesg | tail`");
 }
 
 }  // namespace

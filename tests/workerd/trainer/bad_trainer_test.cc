@@ -275,5 +275,19 @@ TEST_F(BadTrainerTest, AFloodOfOutputDoesntStopTheSteps) {
   EXPECT_LT(lines.size(), 10000U);
 }
 
+TEST_F(BadTrainerTest, AFloodRightBeforeTheEndIsCounted) {
+  write(std::string(kNumpyLoop) + R"(
+    import os
+    for i in range(20000): print("x" * 100)
+    os._exit(3)
+)");
+  EXPECT_THAT(step_error().message, HasSubstr("the trainer ended with exit code 3 (in step 1000)"));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_THAT(lines.back(), HasSubstr("lines are left out, because it prints too fast for the log)"));
+  std::uint64_t logged = 0;
+  for (const std::string& line : lines) logged += line.front() == '(' ? std::stoull(line.substr(1)) : 1;
+  EXPECT_EQ(logged, 20000U);
+}
+
 }  // namespace
 }  // namespace disttrain::workerd::test
