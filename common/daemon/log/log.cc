@@ -1,8 +1,5 @@
 #include "common/daemon/log/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 #include <deque>
 #include <map>
@@ -11,6 +8,7 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/daemon/log/stderr_lines.h"
 #include "common/daemon/log/systemd_journal.h"
 #include "common/printable.h"
 
@@ -79,7 +77,7 @@ struct Log::State {
   std::atomic<Level> least;
   const LogForm form;
   std::atomic<std::uint64_t> step = 0;
-  spdlog::sinks::stderr_sink_mt sink;
+  StderrLines lines;
   std::array<std::atomic<std::uint64_t>, 4> counts{};
 
   std::mutex mutex;  // guards the members below; never held while writing a line or calling `wake`
@@ -90,9 +88,7 @@ struct Log::State {
   std::function<void()> wake;
 };
 
-Log::Log(TaskId task, const LogConfig& config) : state_(std::make_unique<State>(task, config)) {
-  state_->sink.set_pattern("%v");
-}
+Log::Log(TaskId task, const LogConfig& config) : state_(std::make_unique<State>(task, config)) {}
 
 Log::~Log() = default;
 
@@ -153,9 +149,7 @@ void Log::write(Level level, const std::string& text, LogFields fields, std::sou
 
 void Log::State::show(const LogEntry& entry) {
   if (form == LogForm::kJournal && send_to_journal(to_journal(entry))) return;
-  const std::string shown = form == LogForm::kJson ? to_json(entry) : to_text(entry.line);
-  sink.log(spdlog::details::log_msg("", spdlog::level::info, shown));
-  sink.flush();
+  lines.write(form == LogForm::kJson ? to_json(entry) : to_text(entry.line));
 }
 
 void Log::set_listener(std::function<void()> wake) {

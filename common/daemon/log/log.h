@@ -1,8 +1,8 @@
 // A daemon's log. It writes lines to stderr as text or JSON, or entries to systemd's journal. It also keeps the last
 // lines until they are sent to the chief.
 //
-// main makes one Log per process and passes it to each part. Any thread may write. Writing never waits for a network,
-// but it may wait for stderr or the journal.
+// main makes one Log per process and passes it to each part. Any thread may write. Writing never waits for a network.
+// It may wait for the journal, and for a second for a stderr that nobody reads (stderr_lines.h).
 #pragma once
 
 #include <array>

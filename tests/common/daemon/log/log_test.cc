@@ -1,7 +1,9 @@
 #include "common/daemon/log/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
@@ -203,6 +205,42 @@ TEST(Log, ImmenseLineIsCut) {
     log.info(std::string(100'000, 'x'));
     EXPECT_LT(log.take(1).lines.at(0).text.size(), kMaxLogLineBytes + 20);
   });
+}
+
+// What stderr's pipe holds now.
+std::string drain(int pipe) {
+  std::string text(1 << 20, '\0');
+  const ssize_t got = ::read(pipe, text.data(), text.size());
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return text;
+}
+
+TEST(Log, AStderrThatNobodyReadsDoesntBlockTheWriter) {
+  int pipe[2];
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  const int stderr_before = ::dup(STDERR_FILENO);
+  ::dup2(pipe[1], STDERR_FILENO);
+  ::close(pipe[1]);
+  constexpr std::size_t kLines = 2000;
+  std::string written;
+  {
+    Log log(kTask, config_of("info"));
+    for (std::size_t i = 0; i < kLines; ++i) log.info("line " + std::to_string(i) + std::string(100, 'x'));
+    log.info(std::string(3 * kMaxLogLineBytes, 'y'));
+    written = drain(pipe[0]);
+    log.info("read again");
+    written += drain(pipe[0]);
+  }
+  ::dup2(stderr_before, STDERR_FILENO);
+  ::close(stderr_before);
+  ::close(pipe[0]);
+  const auto whole = static_cast<std::size_t>(std::count(written.begin(), written.end(), 'l'));
+  std::smatch note;
+  ASSERT_TRUE(std::regex_search(
+      written, note,
+      std::regex("\n\\((\\d+) lines of this log were dropped here, because nobody read stderr\\)\n.*read again\n$")));
+  // The note has two more letters "l". The immense line was dropped, too.
+  EXPECT_EQ(whole - 2 + std::stoul(note[1]), kLines + 1);
 }
 
 }  // namespace
