@@ -71,6 +71,8 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
     parameters_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
     gradients_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
   }
+  if (core_.buffers() == 1 && prepared_.config.train.accumulate == 1 && prepared_.engine->clears_gradients_ahead())
+    spare_gradients_ = std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched);
   if (prepared_.config.train.accumulate > 1) parts_.emplace(job_.layout, prepared_.config.train.batch_size);
   input_ =
       std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_.config, world_.self),
@@ -231,6 +233,11 @@ void JobRunner::start(const EngineInput& input) {
 
 void JobRunner::compute() {
   post_progress();
+  if (spare_gradients_) {
+    // The core has all acknowledgements of the last step's frames, so from now on nobody reads those gradients.
+    std::swap(gradients_[compute_->gradients], spare_gradients_);
+    buffers_.reset();
+  }
   if (Status ok = use_buffers(compute_->parameters, compute_->gradients); !ok) {
     compute_.reset();
     return feed(Broken{ok.error()});
@@ -249,7 +256,8 @@ void JobRunner::compute() {
   start(EngineInput{.program = Program::kStep,
                     .batch = batch,
                     .seed = {prepared_.config.job.seed, number, compute_->rank.value},
-                    .next = next == nullptr ? std::nullopt : std::optional(next->buffer.batch())});
+                    .next = next == nullptr ? std::nullopt : std::optional(next->buffer.batch()),
+                    .spare_gradients = spare_gradients_ ? spare_gradients_->floats() : std::span<float>()});
 }
 
 // If the engine computes on this thread, the loop runs here, so that the shards' answers are received meanwhile.

@@ -120,6 +120,8 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   const OpenJob job_;
   std::vector<std::unique_ptr<Memory>> parameters_;
   std::vector<std::unique_ptr<Memory>> gradients_;
+  // Of the step before, while the exchange with these gradients is over. Null unless the engine clears gradients ahead.
+  std::unique_ptr<Memory> spare_gradients_;
 
   // Owned by the step thread.
   WorkerCore core_;

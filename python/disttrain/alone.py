@@ -78,7 +78,7 @@ class AloneJob(Job):
         for to, value in zip(self._values, self._model.initial()):
             to[...] = value
         self._model.lay_out(begins)
-        self._model.bind("alone", values, gradients)
+        self._model.bind("alone", lambda: (values, gradients))
 
     def _finish_step(self, loss, metrics, write_gradients):
         if self._examples == 0:

@@ -53,11 +53,12 @@ class ArrayModel:
         self._begins = begins
         self.forget()
 
-    def bind(self, key, parameters, gradients):
-        """From now on the model's values and gradients are in these flat arrays. The same key means the same arrays."""
+    def bind(self, key, arrays):
+        """From now on the model's values and gradients are in the two flat arrays that `arrays()` returns. The same key
+        means the same arrays."""
         if key not in self._views:
             parameter_views, gradient_views = (
-                split(flat, self._begins, self.variables) for flat in (parameters, gradients)
+                split(flat, self._begins, self.variables) for flat in arrays()
             )
             self._views[key] = self._make_views(parameter_views, gradient_views)
         self._now = self._views[key]

@@ -87,9 +87,12 @@ class ClusterJob(Job):
             raise DisttrainError("job.step() was called without a batch, or twice for one")
         write_gradients()
         answer = self._finished(loss, metrics, self._start)
+        parameters, spare = self._start["parameters"], self._start.get("spare")
         self._is_under_way = False
         self._start = None
         self._connection.send(answer)
+        if spare is not None:
+            self._model.clear_ahead(str((parameters, spare)))
         self._fetch_next()
         self._wait()
 
@@ -167,7 +170,7 @@ class ClusterJob(Job):
     def _bind(self, message):
         places = message["parameters"], message["gradients"]
         # Two steps may use different arrays.
-        self._model.bind(str(places), *(self._connection.words(place, self._words) for place in places))
+        self._model.bind(str(places), lambda: [self._connection.words(place, self._words) for place in places])
         self._model.load()
 
     def _give_values(self, message):
@@ -229,6 +232,7 @@ class ClusterJob(Job):
                 "evaluation_records": 0 if self._evaluation_data is None else len(self._evaluation_data),
                 "evaluates": self._evaluate is not None,
                 "predicts": self._predict is not None,
+                "clears_ahead": self._model.is_torch,
             }
         )
 

@@ -20,7 +20,10 @@ _grad_of = operator.attrgetter("grad")
 
 
 class TorchArrays:
-    def __init__(self, variables, tensors, begins, parameters, gradients):
+    def __init__(self, variables, tensors, begins, parameters, gradients, owner):
+        """`owner` is a list with one element, the same list for all arrays of a module: the TorchArrays whose gradients
+        are the tensors' `grad`, or None."""
+        self._owner = owner
         self._variables = variables
         self._tensors = tensors
         self._flat_gradients = torch.from_numpy(gradients)
@@ -33,7 +36,7 @@ class TorchArrays:
         self._parameters = [tensors[i] for i in self._trained]
         # What tensor.grad of each parameter is at the beginning of a step.
         self._prepared = [self.gradients[i] if self._is_view[i] else None for i in self._trained]
-        self._is_prepared = False  # all of them are so
+        self._is_clear = False  # clear_ahead() has set the gradients of the next step to 0
         # A parameter that got a gradient in an earlier step, and the version of its place after clear().
         self._probe = 0
         self._version = 0
@@ -41,12 +44,15 @@ class TorchArrays:
 
     # ---- values ----
 
-    def attach(self):
-        """Makes the module's tensors views of the arrays."""
+    def attach(self, before=None):
+        """Makes the module's tensors views of the arrays, after they were views of those of `before`."""
+        if before is not None and before.values[0].data_ptr() == self.values[0].data_ptr():
+            self._is_checked = before._is_checked
+            return
         for tensor, value, is_view in zip(self._tensors, self.values, self._is_view):
             if is_view:
                 tensor.data = value
-        self._is_prepared = False
+        self._owner[0] = None
         self._is_checked = False
 
     @torch.no_grad()
@@ -69,12 +75,24 @@ class TorchArrays:
 
     def clear(self):
         """Sets all gradients to 0."""
-        if not self._is_prepared:
-            for tensor, grad in zip(self._parameters, self._prepared):
-                tensor.grad = grad
-            self._is_prepared = not self._has_converted_parameters()
-        self._flat_gradients.zero_()
+        self._own_gradients()
+        if not self._is_clear:
+            self._flat_gradients.zero_()
+        self._is_clear = False
         self._version = self.gradients[self._trained[self._probe]]._version
+
+    def clear_ahead(self):
+        """Does the work of the next clear() now. Until then nobody may change the gradients."""
+        self._own_gradients()
+        self._flat_gradients.zero_()
+        self._is_clear = True
+
+    def _own_gradients(self):
+        if self._owner[0] is self:
+            return
+        for tensor, grad in zip(self._parameters, self._prepared):
+            tensor.grad = grad
+        self._owner[0] = None if self._has_converted_parameters() else self
 
     def has_gradient(self):
         """Whether a backward pass has brought a gradient since clear()."""
@@ -100,8 +118,8 @@ class TorchArrays:
             self._check_places()
         to = [self.gradients[i] for i in self._state]
         values = [self._tensors[i] for i in self._state]
-        if any(map(operator.is_not, map(_grad_of, self._parameters), self._prepared)) or not self._is_prepared:
-            self._is_prepared = False
+        if any(map(operator.is_not, map(_grad_of, self._parameters), self._prepared)) or self._owner[0] is not self:
+            self._owner[0] = None
             for i, tensor in zip(self._trained, self._parameters):
                 grad, place = tensor.grad, self.gradients[i]
                 if grad is place or i in done:

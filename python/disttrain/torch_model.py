@@ -36,6 +36,7 @@ class TorchModel:
         self._bound = {}  # key of the flat arrays -> TorchArrays
         self._key = None
         self._now = None
+        self._owner = [None]  # see TorchArrays
         self._is_gradient_seen = False  # a backward pass has brought a gradient
         self._overlap = Overlap(self.variables, self._tensors) if overlap else None
 
@@ -100,19 +101,26 @@ class TorchModel:
         if self._overlap is not None:
             self._overlap.lay_out(begins)
 
-    def bind(self, key, parameters, gradients):
-        """From now on the model's values and gradients are in these flat arrays. The same key means the same arrays."""
+    def bind(self, key, arrays):
+        """From now on the model's values and gradients are in the two flat arrays that `arrays()` returns. The same key
+        means the same arrays."""
         if key == self._key:
             return
         if key not in self._bound:
-            self._bound[key] = TorchArrays(self.variables, self._tensors, self._begins, parameters, gradients)
+            self._bound[key] = TorchArrays(self.variables, self._tensors, self._begins, *arrays(), self._owner)
         self._key = key
-        self._now = self._bound[key]
-        self._now.attach()
+        before, self._now = self._now, self._bound[key]
+        self._now.attach(before)
 
     def forget(self):
         self._bound.clear()
         self._key = None
+        self._now = None
+
+    def clear_ahead(self, key):
+        """The next step will have these arrays, and nobody uses their gradients until then."""
+        if key in self._bound and key != self._key:
+            self._bound[key].clear_ahead()
 
     def load(self):
         """Takes the new values before a computation."""

@@ -140,12 +140,12 @@ class FakeWorker:
         for (name, *_), code, begin in zip(self.model["variables"], self.codes, self.begins):
             block.put(4 * begin, array.array(code, values[name]).tobytes())
 
-    def start(self, parameters, gradients, records=None, columns=(), examples=None, program="step", step=1, drop=()):
+    def start(self, parameters, gradients, records=None, columns=(), examples=None, program="step", step=1, drop=(), spare=None):
         """`records`: of the script's own data set. `columns`: (bytes) or (bytes, row ends) of each column."""
         if records is not None:
             columns = [(array.array("q", records).tobytes(),)]
             examples = len(records)
-        blocks, parts = [parameters, gradients], []
+        blocks, parts = [parameters, gradients] + ([spare] if spare else []), []
         for column in columns:
             part = []
             for data in column:
@@ -168,6 +168,8 @@ class FakeWorker:
             "columns": parts,
             **self._fresh(blocks),
         }
+        if spare:
+            message["spare"] = [spare.number, 0]
         if drop:
             message["drop"] = [block.number for block in drop]
         self.send(message, self._files(blocks))

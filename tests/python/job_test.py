@@ -89,6 +89,7 @@ class JobTest(unittest.TestCase):
                     "evaluation_records": 0,
                     "evaluates": False,
                     "predicts": False,
+                    "clears_ahead": False,
                 },
             )
             self.assertEqual(worker.initial(), {"layer/w": [1, 1, 1, 1], "layer/b": [0], "seen": [0]})

@@ -164,6 +164,23 @@ class TorchModelTest(unittest.TestCase):
             worker.receive()
             self.assertEqual(worker.values(pair[1])["norm.num_batches_tracked"], [10 * i + 1])
 
+    def test_gradients_of_the_next_step_are_set_to_0_while_those_of_this_step_are_sent(self):
+        worker = self.start()
+        parameters, first = worker.pair
+        second = worker.new_block(4 * worker.words)
+        for block in (parameters, first, second):
+            worker.fill(block, VALUES)
+        found = []
+        for gradients, spare in [(first, second), (second, first), (first, second)]:
+            worker.start(parameters, gradients, [1, 3], spare=spare)
+            worker.receive()
+            worker.initial()  # the answer comes after the package has set the spare gradients to 0
+            found.append(worker.values(gradients)["wide.weight"])
+            if gradients is second:
+                self.assertEqual(worker.values(first)["wide.weight"], [0, 0, 0, 0])
+        self.assertNotEqual(found[0], [0, 0, 0, 0])
+        self.assertEqual(found, [found[0]] * 3)
+
     def test_evaluation_uses_running_statistics_and_changes_nothing(self):
         worker = self.start()
         worker.fill(worker.pair[0], VALUES)

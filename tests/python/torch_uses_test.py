@@ -43,7 +43,7 @@ class Run:
     def open(self):
         self.parameters, self.gradients = np.ones(7, np.float32), np.full(7, 9, np.float32)
         self.model.lay_out(self.begins)
-        self.model.bind("first", self.parameters, self.gradients)
+        self.model.bind("first", lambda: (self.parameters, self.gradients))
         self.begin()
     def begin(self):
         self.model.begin_step(self.announced.append)
@@ -86,7 +86,7 @@ def other_arrays():
     run = Run()
     run.backward(), run.end()
     parameters, gradients = np.full(7, 2, np.float32), np.full(7, 9, np.float32)
-    run.model.bind("second", parameters, gradients)
+    run.model.bind("second", lambda: (parameters, gradients))
     run.begin(), run.backward(), run.model.end_step()
     return gradients.tolist()
 def gradients_in_overlap_arent_copied():

@@ -10,8 +10,9 @@ to push_pull(), and "numpy_in_place" the arrays of job.gradients.
 
 train a model whose loss is a sum over each array, or the GPT-2 of examples/gpt2. After each 20 steps they compute 20
 steps with a copy of the model that disttrain doesn't know. The copy drops its gradients before a step, as zero_grad()
-does by default; in "backward_zeroing" it sets them to 0, as zero_grad(set_to_none=False) does. Their median time, in us, is the metric "plain_us" of the steps after them. It is 0 for steps that aren't
-to be compared, because they begin with cold caches.
+does by default; in "backward_zeroing" it sets them to 0, as zero_grad(set_to_none=False) does. Their median time, in
+us, is the metric "plain_us" of the steps after them. It is 0 for steps that aren't to be compared, because they begin
+with cold caches.
 """
 
 import statistics
@@ -24,19 +25,55 @@ import numpy as np
 BLOCK = 20
 
 
+class Watch:
+    """Measures the time that the package takes in the trainer: from the message with which the worker starts a step to
+    the answer, without the body of the loop. The time of a step is the metric "sdk_us" of the next one."""
+
+    def __init__(self, job):
+        self.microseconds = 0.0
+        self._job = job
+        self._began = 0.0
+        self._body = 0.0
+        connection = job._connection
+        receive, send = connection.receive, connection.send
+
+        def timed_receive():
+            message = receive()
+            self._began = time.perf_counter()
+            return message
+
+        def timed_send(message, *payload):
+            send(message, *payload)
+            self.microseconds = 1e6 * (time.perf_counter() - self._began - self._body)
+
+        connection.receive, connection.send = timed_receive, timed_send
+
+    def batches(self):
+        for batch in self._job.batches(range(1_000_000)):
+            begin = time.perf_counter()
+            yield batch, self._ends(begin)
+
+    def _ends(self, begin):
+        def body_ends():
+            self._body = time.perf_counter() - begin
+            return self.microseconds
+
+        return body_ends
+
+
 def train_arrays(size, arrays):
     gradients = {str(i): np.ones(size, np.float32) for i in range(arrays)}
-    job = disttrain.init(metrics=[])
+    job = disttrain.init(metrics=["sdk_us"])
     job.wrap({str(i): np.zeros(size, np.float32) for i in range(arrays)})
-    for _ in job.batches(range(1_000_000)):
-        job.push_pull(gradients, loss=1.0)
+    for _, body_ends in Watch(job).batches():
+        job.push_pull(gradients, loss=1.0, sdk_us=body_ends())
 
 
 def train_arrays_in_place(size, arrays):
-    job = disttrain.init(metrics=[])
+    job = disttrain.init(metrics=["sdk_us"])
     job.wrap({str(i): np.zeros(size, np.float32) for i in range(arrays)})
-    for _ in job.batches(range(1_000_000)):
-        job.push_pull(job.gradients, loss=1.0)  # a script would write into the arrays before
+    for _, body_ends in Watch(job).batches():
+        job.push_pull(job.gradients, loss=1.0, sdk_us=body_ends())  # a script would write into the arrays before
 
 
 def train_tensors(size, arrays):
@@ -44,13 +81,13 @@ def train_tensors(size, arrays):
 
     torch.set_num_threads(1)
     model = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(size)) for _ in range(arrays)])
-    job = disttrain.init(metrics=[])
+    job = disttrain.init(metrics=["sdk_us"])
     job.wrap(model)
     first = next(model.parameters())
     loss = torch.tensor(1.0)
-    for _ in job.batches(range(1_000_000)):
+    for _, body_ends in Watch(job).batches():
         first.grad += 1  # stands for backward(), which adds to the gradients
-        job.step(loss=loss)
+        job.step(loss=loss, sdk_us=body_ends())
 
 
 def train_gpt2():

@@ -47,6 +47,9 @@ struct EngineInput {
   // The batch that the next step will probably have, for an engine that reads records by itself. None if it isn't known
   // yet. Valid during start() only.
   std::optional<Batch> next = std::nullopt;
+  // For an engine that clears gradients ahead: the array of gradients that the next step will probably use. After
+  // finished() nobody else uses it until the next start().
+  std::span<float> spare_gradients = {};
 };
 
 // The results of a computation. The spans are valid until the next start().
@@ -81,6 +84,10 @@ class Engine {
  public:
   // Calls abort().
   virtual ~Engine() = default;
+
+  // Whether the engine sets the gradients of the next step to 0 while those of this step are exchanged. The caller may
+  // then use two arrays of gradients by turns (EngineInput::spare_gradients).
+  virtual bool clears_gradients_ahead() const { return false; }
 
   // Describes the model. All engines that are made for the same job describe the same model.
   virtual const ModelSpec& describe() const = 0;

@@ -217,6 +217,10 @@ Status TrainerEngine::send_start(const EngineInput& input) {
   start.parameters = *world_.arena.find(std::as_bytes(parameters_));
   start.gradients = *world_.arena.find(std::as_bytes(gradients_));
   std::vector<Arena::Place> places = {start.parameters, start.gradients};
+  if (!input.spare_gradients.empty()) {
+    start.spare_gradients = world_.arena.find(std::as_bytes(input.spare_gradients));
+    places.push_back(*start.spare_gradients);
+  }
   std::vector<ColumnValues> columns(input.batch.columns.begin(), input.batch.columns.end());
   const bool has_next = options_.columns.empty() && input.next && input.next->examples > 0;
   if (has_next) columns.push_back(input.next->columns.front());

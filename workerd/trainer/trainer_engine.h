@@ -59,6 +59,7 @@ class TrainerEngine final : public Engine {
   // The model and the sizes of the trainer's own data sets.
   const TrainerModel& model() const { return model_; }
 
+  bool clears_gradients_ahead() const override { return model_.clears_ahead; }
   const ModelSpec& describe() const override { return spec_; }
   Status takes(Program, std::uint64_t) const override { return {}; }
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override;

@@ -119,6 +119,7 @@ TrainerModel model_of(const json& message) {
   model.evaluation_records = count_of(member(message, "evaluation_records"), "evaluation_records", kMaxRecords);
   model.programs.evaluates = flag_of(member(message, "evaluates"), "evaluates");
   model.programs.predicts = flag_of(member(message, "predicts"), "predicts");
+  model.clears_ahead = flag_of(member(message, "clears_ahead"), "clears_ahead");
   return model;
 }
 
@@ -219,6 +220,7 @@ json start_message(const TrainerStart& start) {
                   {"examples", start.examples},
                   {"parameters", place(start.parameters)},
                   {"gradients", place(start.gradients)}};
+  if (start.spare_gradients) message["spare"] = place(*start.spare_gradients);
   json& columns = message["columns"] = json::array();
   for (const SharedColumn& column : start.columns) {
     json part = {column.values.block, column.values.offset, column.bytes};

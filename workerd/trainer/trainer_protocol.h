@@ -52,6 +52,7 @@ struct TrainerModel {
   Programs programs;
   std::uint64_t records = 0;             // of the trainer's own training set; 0: the job has [data]
   std::uint64_t evaluation_records = 0;  // of the trainer's own evaluation set; 0: it has none
+  bool clears_ahead = false;             // Engine::clears_gradients_ahead()
 
   bool operator==(const TrainerModel&) const = default;
 };
@@ -102,6 +103,7 @@ struct TrainerStart {
   std::uint64_t examples = 0;
   Arena::Place parameters;
   Arena::Place gradients;
+  std::optional<Arena::Place> spare_gradients;
   std::vector<SharedColumn> columns;
   // The numbers of the records that the next step will probably have, if the trainer reads its own data set.
   std::optional<SharedColumn> next;

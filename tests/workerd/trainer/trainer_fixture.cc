@@ -62,7 +62,7 @@ def describe(**changes):
     send(type="hello", protocol=1, sdk="raw")
     receive()
     send(**{"type": "describe", "variables": [["w", [2, 3], "trainable"]], "metrics": ["accuracy"], "records": 100,
-            "evaluation_records": 0, "evaluates": True, "predicts": True, **changes})
+            "evaluation_records": 0, "evaluates": True, "predicts": True, "clears_ahead": False, **changes})
 )" + script);
 }
 
