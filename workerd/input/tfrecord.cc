@@ -1,0 +1,286 @@
+#include "workerd/input/tfrecord.h"
+
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
+#include <string>
+
+#include "transport/wire/checksum.h"
+
+namespace disttrain::input {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are copied as they are in the file");
+
+constexpr std::size_t kHeadBytes = 12;  // length and its checksum
+constexpr std::size_t kTailBytes = 4;   // checksum of the data
+
+template <typename T>
+T number_at(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+// TFRecord stores checksums rotated and shifted, so that the checksum of data that holds checksums is still useful.
+std::uint32_t masked_crc(std::span<const std::byte> bytes) {
+  return std::rotr(wire::crc32c(bytes), 15) + 0xa282ead8U;
+}
+
+std::string name_of(const RecordBlock& block, std::uint64_t record) {
+  return "data file \"" + std::string(block.path) + "\", record " + std::to_string(block.first_record + record);
+}
+
+// The numbers of tf.Example's messages: Example.features, Features.feature, key and value of its entries, and the
+// alternatives of Feature. The values of each list are field 1.
+enum class ExampleField : protozero::pbf_tag_type { kFeatures = 1 };
+enum class EntryField : protozero::pbf_tag_type { kKey = 1, kValue = 2 };
+
+constexpr auto kLength = protozero::pbf_wire_type::length_delimited;
+constexpr auto kVarint = protozero::pbf_wire_type::varint;
+constexpr auto kFixed32 = protozero::pbf_wire_type::fixed32;
+constexpr const char* kListNames[] = {"no list", "bytes_list", "float_list", "int64_list"};
+
+std::string_view text_of(const protozero::data_view& view) {
+  return {view.data(), view.size()};
+}
+
+class ExampleReader {
+ public:
+  ExampleReader(const std::vector<WantedColumn>& wanted, Table& table) : wanted_(wanted), table_(table) {
+    starts_.resize(wanted.size());
+  }
+
+  // Appends one record. Throws protozero::exception if the bytes aren't a tf.Example. Returns an error text if a
+  // feature has a wrong type.
+  std::optional<std::string> read(const char* data, std::size_t size) {
+    for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_of(table_.columns[c]);
+    protozero::pbf_reader example(data, size);
+    while (example.next()) {
+      if (example.tag_and_type() != protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
+        example.skip();
+        continue;
+      }
+      protozero::pbf_reader features = example.get_message();
+      while (features.next()) {
+        if (features.tag_and_type() != protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
+          features.skip();
+          continue;
+        }
+        if (auto problem = read_entry(features.get_message())) return problem;
+      }
+    }
+    for (std::size_t c = 0; c < wanted_.size(); ++c) {
+      TableColumn& column = table_.columns[c];
+      column.lengths.push_back(static_cast<std::uint32_t>(values_of(column) - starts_[c]));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static std::size_t values_of(const TableColumn& column) {
+    switch (column.kind) {
+      case ValueKind::kFloat:
+        return column.floats.size();
+      case ValueKind::kInteger:
+        return column.integers.size();
+      case ValueKind::kBytes:
+        return column.bytes.size();
+    }
+    return 0;
+  }
+
+  // Features of an example usually have the same order in each record, so it looks at the column after the last hit
+  // first.
+  std::optional<std::size_t> column_of(std::string_view name) {
+    for (std::size_t n = 0; n < wanted_.size(); ++n) {
+      const std::size_t c = guess_ + n < wanted_.size() ? guess_ + n : guess_ + n - wanted_.size();
+      if (wanted_[c].name != name) continue;
+      guess_ = c + 1 == wanted_.size() ? 0 : c + 1;
+      return c;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> read_entry(protozero::pbf_reader entry) {
+    std::string_view key;
+    protozero::data_view value("", 0);
+    while (entry.next()) {
+      if (entry.tag_and_type() == protozero::tag_and_type(EntryField::kKey, kLength))
+        key = text_of(entry.get_view());
+      else if (entry.tag_and_type() == protozero::tag_and_type(EntryField::kValue, kLength))
+        value = entry.get_view();
+      else
+        entry.skip();
+    }
+    const auto c = column_of(key);
+    if (!c) return std::nullopt;
+    return read_feature(protozero::pbf_reader(value), *c);
+  }
+
+  std::optional<std::string> read_feature(protozero::pbf_reader feature, std::size_t c) {
+    drop_values(c);
+    protozero::pbf_tag_type list = 0;
+    while (feature.next()) {
+      if (feature.tag() < 1 || feature.tag() > 3 || feature.wire_type() != kLength) {
+        feature.skip();
+        continue;
+      }
+      if (list != feature.tag()) drop_values(c);  // a message has only one of the lists: the last
+      list = feature.tag();
+      if (!read_list(feature.get_message(), list, table_.columns[c])) {
+        static constexpr const char* kExpected[] = {"float_list or int64_list", "int64_list", "bytes_list"};
+        return ", column \"" + wanted_[c].name + "\" has a " + kListNames[list] + ", but expected " +
+               kExpected[static_cast<std::size_t>(wanted_[c].kind)];
+      }
+    }
+    return std::nullopt;
+  }
+
+  void drop_values(std::size_t c) {
+    TableColumn& column = table_.columns[c];
+    if (column.kind == ValueKind::kFloat)
+      column.floats.resize(starts_[c]);
+    else if (column.kind == ValueKind::kInteger)
+      column.integers.resize(starts_[c]);
+    else
+      column.bytes.resize(starts_[c]);
+  }
+
+  // Returns false if the column can't take this kind of list.
+  static bool read_list(protozero::pbf_reader list, protozero::pbf_tag_type kind, TableColumn& column) {
+    if (kind == 1 && column.kind == ValueKind::kBytes) {
+      while (list.next()) {
+        if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kLength))
+          column.bytes.push_back(text_of(list.get_view()));
+        else
+          list.skip();
+      }
+      return true;
+    }
+    if (kind == 2 && column.kind == ValueKind::kFloat) {
+      read_floats(list, column.floats);
+      return true;
+    }
+    if (kind == 3 && column.kind == ValueKind::kFloat) {
+      read_integers(list, column.floats);
+      return true;
+    }
+    if (kind == 3 && column.kind == ValueKind::kInteger) {
+      read_integers(list, column.integers);
+      return true;
+    }
+    return false;
+  }
+
+  static void read_floats(protozero::pbf_reader& list, std::vector<float>& out) {
+    while (list.next()) {
+      if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
+        const protozero::data_view packed = list.get_view();
+        if (packed.size() % sizeof(float) != 0) throw protozero::invalid_length_exception();
+        if (packed.size() == 0) continue;
+        const std::size_t old = out.size();
+        out.resize(old + packed.size() / sizeof(float));
+        std::memcpy(out.data() + old, packed.data(), packed.size());
+      } else if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kFixed32)) {
+        out.push_back(list.get_float());
+      } else {
+        list.skip();
+      }
+    }
+  }
+
+  template <typename T>
+  static void read_integers(protozero::pbf_reader& list, std::vector<T>& out) {
+    while (list.next()) {
+      if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
+        const protozero::data_view packed = list.get_view();
+        const char* at = packed.data();
+        const char* const end = at + packed.size();
+        while (at != end) out.push_back(static_cast<T>(static_cast<std::int64_t>(protozero::decode_varint(&at, end))));
+      } else if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kVarint)) {
+        out.push_back(static_cast<T>(list.get_int64()));
+      } else {
+        list.skip();
+      }
+    }
+  }
+
+  const std::vector<WantedColumn>& wanted_;
+  Table& table_;
+  std::vector<std::size_t> starts_;  // of the current record, for each column: where its values begin
+  std::size_t guess_ = 0;
+};
+
+}  // namespace
+
+Result<std::size_t> find_tfrecords(const RecordBlock& block, std::vector<RecordPlace>& records) {
+  records.clear();
+  std::size_t at = 0;
+  while (block.bytes.size() - at >= kHeadBytes) {
+    const std::byte* const head = block.bytes.data() + at;
+    const auto found = number_at<std::uint32_t>(head + 8);
+    const std::uint32_t expected = masked_crc({head, 8});
+    if (found != expected)
+      return fail(ErrorCode::kData, name_of(block, records.size()) + ": the length at byte " +
+                                        std::to_string(block.offset + at) + " has checksum " + std::to_string(found) +
+                                        ", but expected " + std::to_string(expected) +
+                                        "; the file is damaged or isn't a TFRecord file");
+    const auto length = number_at<std::uint64_t>(head);
+    if (length > kMaxTfRecordBytes)
+      return fail(ErrorCode::kData, name_of(block, records.size()) + " has " + std::to_string(length) +
+                                        " bytes, but expected at most " + std::to_string(kMaxTfRecordBytes));
+    if (block.bytes.size() - at - kHeadBytes < length + kTailBytes) break;
+    records.push_back({at + kHeadBytes, static_cast<std::size_t>(length)});
+    at += kHeadBytes + length + kTailBytes;
+  }
+  if (block.is_last && at != block.bytes.size())
+    return fail(ErrorCode::kData, name_of(block, records.size()) + " is truncated: it begins at byte " +
+                                      std::to_string(block.offset + at) + ", and the file ends at byte " +
+                                      std::to_string(block.offset + block.bytes.size()) + "; copy the file again");
+  return at;
+}
+
+Status decode_examples(const RecordBlock& block, std::span<const RecordPlace> records,
+                       const std::vector<WantedColumn>& wanted, Table& table) {
+  table.records = records.size();
+  table.columns.resize(wanted.size());
+  for (std::size_t c = 0; c < wanted.size(); ++c) {
+    TableColumn& column = table.columns[c];
+    column.kind = wanted[c].kind;
+    column.floats.clear();
+    column.integers.clear();
+    column.bytes.clear();
+    column.lengths.clear();
+    column.lengths.reserve(records.size());
+  }
+  ExampleReader reader(wanted, table);
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    const auto data = block.bytes.subspan(records[r].begin, records[r].bytes);
+    const auto found = number_at<std::uint32_t>(data.data() + data.size());
+    const std::uint32_t expected = masked_crc(data);
+    if (found != expected)
+      return fail(ErrorCode::kData, name_of(block, r) + ": the data at byte " +
+                                        std::to_string(block.offset + records[r].begin) + " has checksum " +
+                                        std::to_string(found) + ", but expected " + std::to_string(expected) +
+                                        "; the file is damaged");
+    try {
+      if (auto problem = reader.read(reinterpret_cast<const char*>(data.data()), data.size()))
+        return fail(ErrorCode::kData, name_of(block, r) + *problem);
+    } catch (const protozero::exception& e) {
+      return fail(ErrorCode::kData,
+                  name_of(block, r) + " isn't a tf.Example: found " + e.what() + ", but expected a protobuf message");
+    }
+  }
+  for (TableColumn& column : table.columns) {
+    bool all_ones = true;
+    for (const std::uint32_t length : column.lengths) all_ones = all_ones && length == 1;
+    if (all_ones) column.lengths.clear();
+  }
+  return {};
+}
+
+}  // namespace disttrain::input

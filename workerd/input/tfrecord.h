@@ -1,0 +1,49 @@
+// Reads TFRecord files of tf.Example messages. A record is: length (u64), masked CRC-32C of the length (u32), data,
+// masked CRC-32C of the data (u32), all little-endian. Source: tensorflow.org/tutorials/load_data/tfrecord.
+//
+// The functions take the bytes of a file from memory, already decompressed, and trust none of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "workerd/input/table.h"
+
+namespace disttrain::input {
+
+inline constexpr std::uint64_t kMaxTfRecordBytes = std::uint64_t{1} << 30;
+
+// Some bytes of a file that begin with a record. `path` is for error texts.
+struct RecordBlock {
+  std::string_view path;
+  std::uint64_t offset = 0;        // of the first byte in the file's content
+  std::uint64_t first_record = 0;  // number of the first record in the file, from 0
+  bool is_last = false;            // the file has no bytes after these
+  std::span<const std::byte> bytes;
+};
+
+// The data of a record, without its length and checksums. `begin` counts from the start of the block.
+struct RecordPlace {
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+// Replaces `records` by the places of the whole records in the block. Returns how many bytes of the block they cover
+// with their lengths and checksums. It doesn't touch the data. Errors, kData: a length has a wrong checksum or is
+// larger than kMaxTfRecordBytes, or the file ends within a record.
+Result<std::size_t> find_tfrecords(const RecordBlock& block, std::vector<RecordPlace>& records);
+
+// Decodes the block's records, each of which holds one tf.Example, and replaces the content of `table`. `records` comes
+// from find_tfrecords(block). A wanted column of floats also takes an int64_list. If a feature is there twice, the last
+// one counts, as in protobuf. A record that lacks a feature has no values there.
+//
+// Errors, kData, with file and record, and the column if there is one: the data has a wrong checksum or isn't a
+// tf.Example, or a feature has another type than wanted. `table` is then unusable.
+Status decode_examples(const RecordBlock& block, std::span<const RecordPlace> records,
+                       const std::vector<WantedColumn>& wanted, Table& table);
+
+}  // namespace disttrain::input
