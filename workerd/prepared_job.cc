@@ -66,17 +66,20 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
                                                  const EngineWorld& world, const OnDataError& on_data_error) {
   if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
   const bool has_trainer = !config.model.trainer.empty();
+  const bool has_columns = !config.data.columns.empty();
   auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
   prepared->job = job;
   prepared->is_cancelled = world.is_cancelled;
   prepared->on_data_error = on_data_error;
   prepared->config = config;
-  // A trainer takes whatever columns the data has, so it must know them first. Other models are built first, because
-  // a wrong model is found faster than data is read.
+  // A trainer takes whatever columns the data has, so it must know them first. Sizes of a model may follow from
+  // [data.columns] and the files. Other models are built first, because a wrong model is found faster than data is
+  // read.
   std::vector<ColumnSpec> columns;
-  if (has_trainer && has_data(config)) {
+  if ((has_trainer || has_columns) && has_data(config)) {
     if (Status loaded = load_training(*prepared, nullptr); !loaded) return tl::unexpected(loaded.error());
     columns = input::columns_of(*prepared->training, config.data.scale);
+    if (has_columns) input::size_model(*prepared->training, config.data, prepared->config.model);
   }
   Result<MadeEngine> made = make_engine(prepared->config, columns, prepared->arena, world);
   if (!made) return tl::unexpected(made.error());
@@ -87,6 +90,13 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
   } else if (!prepared->training) {
     if (Status loaded = load_training(*prepared, prepared->engine.get()); !loaded)
       return tl::unexpected(loaded.error());
+  } else if (!has_trainer) {
+    if (Status ok = input::fits(*prepared->training, prepared->engine->describe(), config.model,
+                                input::training_source(config.data));
+        !ok) {
+      on_data_error(ok.error().code);
+      return tl::unexpected(ok.error());
+    }
   }
   if (prepared->training->records() > 0)
     if (Status taken = check_training_batches(*prepared); !taken) return tl::unexpected(taken.error());
@@ -101,6 +111,7 @@ Status load_evaluation(PreparedJob& prepared) {
                 "trainer a function by job.on_evaluate()");
   input::Source source = input::evaluation_source(prepared.config.data, prepared.config.evaluate);
   source.label_names = prepared.training->label_names();
+  source.fitted = prepared.training->fitted_columns();
   Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared, prepared.engine.get());
   if (!evaluation) return tl::unexpected(evaluation.error());
   const std::uint64_t records = (*evaluation)->records();

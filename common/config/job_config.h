@@ -36,6 +36,9 @@ enum class StateRule : std::uint8_t { kMean, kLowestRank };
 enum class NonfiniteAction : std::uint8_t { kSkip, kFail };
 enum class Sharding : std::uint8_t { kLease, kNone };
 enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy, kText };
+// What becomes of a column of the data.
+enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore };
+enum class Normalise : std::uint8_t { kNone, kStandard };
 enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
 enum class Restore : std::uint8_t { kNewest, kNone };
@@ -131,6 +134,29 @@ struct ModelSection {
   WideDeepSection wide_deep;
 };
 
+// One column of [data.columns]. A column belongs to one of three arrays of a record: "inputs" (numbers), "categories"
+// (whole numbers) or "labels". Within an array the columns are in the order of the file job.toml.
+struct ColumnSection {
+  std::string name;
+  ColumnKind kind = ColumnKind::kNumeric;  // required
+  std::string from;                        // the name of the column in the data files; "" = `name`
+  // numeric: a missing value becomes this number; nothing: a missing value is an error
+  std::optional<double> missing;
+  // numeric: kStandard gives the column the mean 0 and the standard deviation 1: (value - mean) / deviation. Both are
+  // those of the training set unless they are given. They are given together. deviation > 0
+  Normalise normalise = Normalise::kNone;
+  std::optional<double> mean;
+  std::optional<double> deviation;
+  // numeric: makes a category of the number: the number of boundaries that aren't above it. Ascending
+  std::vector<double> boundaries;
+  // category: word i has the number i + 1, and all other words have the number 0. label: word i is class i, and there
+  // are no other words. Empty: the words of the training set in sorted order
+  std::vector<std::string> vocabulary;
+  std::uint32_t hash = 0;          // category: the number is a hash of the word, below this; 0: there is a vocabulary
+  std::vector<std::string> cross;  // category: combines these categories (names of columns) to one; needs `hash`
+  std::string strip;               // label: these characters are removed from the end of a word
+};
+
 struct DataSection {
   DataFormat format = DataFormat::kIdx;
   std::string path;    // folder; the reader makes it absolute
@@ -139,11 +165,13 @@ struct DataSection {
   std::array<std::uint64_t, 2> records = {0, 0};  // [begin, end), {0, 0} = all
   Sharding sharding = Sharding::kLease;
   ShuffleKind shuffle = ShuffleKind::kEpoch;
-  std::uint64_t shuffle_buffer = 0;  // records, for kBuffer
-  double scale = 1.0;                // each value of a record is multiplied by this
-  std::uint32_t window = 65;         // text: bytes of a record, 1 .. 2^24
-  std::uint32_t stride = 0;          // text: bytes from one record to the next; 0 = window - 1, at least 1
-  std::uint32_t prefetch = 2;        // batches, 1..1024; see batches_ahead()
+  std::uint64_t shuffle_buffer = 0;    // records, for kBuffer
+  double scale = 1.0;                  // each value of a record is multiplied by this
+  std::vector<ColumnSection> columns;  // csv: what becomes of each column; empty: all are inputs, the last is the label
+  std::vector<std::string> missing;    // with columns: words that mean that a value is missing, beside the empty one
+  std::uint32_t window = 65;           // text: bytes of a record, 1 .. 2^24
+  std::uint32_t stride = 0;            // text: bytes from one record to the next; 0 = window - 1, at least 1
+  std::uint32_t prefetch = 2;          // batches, 1..1024; see batches_ahead()
 };
 
 struct OptimizerConfig {
@@ -227,7 +255,8 @@ struct EvaluateSection {
   std::string path;   // folder of the evaluation data; "" = data.path. The reader makes it absolute
   std::string files;  // "" = no evaluation
   std::string labels;
-  std::uint64_t every_steps = 0;  // 0 = at the end only
+  std::array<std::uint64_t, 2> records = {0, 0};  // [begin, end), {0, 0} = all
+  std::uint64_t every_steps = 0;                  // 0 = at the end only
   // The most records that a worker evaluates at a time; at most kMaxStepRecords. 0 = see evaluation_batch_records()
   std::uint32_t batch_size = 0;
   // Evaluations use a moving average of the parameters. After each update, a shard computes

@@ -127,6 +127,7 @@ class RandomDataset final : public input::Dataset {
   const std::vector<input::DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return 0; }
   const std::vector<std::string>& label_names() const override { return names_; }
+  std::shared_ptr<const input::FittedColumns> fitted_columns() const override { return nullptr; }
   void gather(std::span<const std::uint64_t>, std::size_t, const ColumnSpec& as,
               std::span<std::byte> out) const override {
     const std::uint64_t limit = as.limit > 0 ? as.limit : 2;

@@ -266,7 +266,8 @@ void add_predict(CLI::App& app, PredictOptions& options, Run& run) {
   verb->add_option("--data", options.data,
                    "folder of the data; default: the one that the job evaluates (evaluate.path)")
       ->type_name(kFolder);
-  verb->add_option("--files", options.files, "data files in that folder; default: evaluate.files")
+  verb->add_option("--files", options.files,
+                   "data files in that folder, with all their records; default: evaluate.files")
       ->type_name("PATTERN");
   verb->add_option("--labels", options.labels, "label files in that folder; default: evaluate.labels")
       ->type_name("PATTERN");

@@ -182,8 +182,15 @@ Result<Plan> make_plan(const PlanOptions& options) {
   counted.workers.resize(plan.tasks.workers);
   if (Status fits = config::check_job_fits(plan.job, counted); !fits)
     return tl::unexpected<Error>(std::move(fits.error()));
-  const auto known = model_of_job(plan.job.model);
+  const auto known = model_of_job(plan.job);
   if (!known.has_value()) return tl::unexpected<Error>(known.error());
+  if (!*known && plan.job.model.trainer.empty())
+    return fail(
+        ErrorCode::kConfig,
+        options.job +
+            ": the sizes of the model follow from the words of the data files, so its memory and placement can't "
+            "be planned before; give each category of data.columns a vocabulary or a hash, or set "
+            "model.wide_deep.categories");
   if (!*known)
     return fail(ErrorCode::kConfig,
                 options.job +

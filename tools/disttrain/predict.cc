@@ -24,6 +24,7 @@ int predict(const PredictOptions& options) {
   };
   set("evaluate.path", options.data);
   set("evaluate.files", options.files);
+  if (!options.files.empty()) words.push_back("evaluate.records=[]");  // the job's records are those of its own files
   set("evaluate.labels", options.labels);
   words.insert(words.end(), options.sets.begin(), options.sets.end());
   std::vector<char*> arguments;

@@ -28,6 +28,59 @@ static JobSection read(schema::JobSection::Reader r) {
   return v;
 }
 
+constexpr std::size_t kMaxColumnWords = 1 << 16;
+
+static void write_words(capnp::List<capnp::Text>::Builder b, const std::vector<std::string>& words) {
+  for (unsigned i = 0; i < b.size(); ++i) b.set(i, write_path(words[i], "word"));
+}
+
+static std::vector<std::string> read_words(capnp::List<capnp::Text>::Reader r, const char* what) {
+  std::vector<std::string> words;
+  for (const auto word : bounded(r, kMaxColumnWords, what)) words.push_back(read_path(word, what));
+  return words;
+}
+
+static std::optional<double> read_optional(bool has, double number, const char* what) {
+  return has ? std::optional(read_finite(number, what)) : std::nullopt;
+}
+
+static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
+  b.setName(write_path(v.name, "name"));
+  b.setKind(write_enum<schema::ColumnKind>(v.kind));
+  b.setFrom(write_path(v.from, "from"));
+  b.setHasMissing(v.missing.has_value());
+  b.setMissing(v.missing.value_or(0.0));
+  b.setNormalise(write_enum<schema::Normalise>(v.normalise));
+  b.setHasMean(v.mean.has_value());
+  b.setMean(v.mean.value_or(0.0));
+  b.setHasDeviation(v.deviation.has_value());
+  b.setDeviation(v.deviation.value_or(0.0));
+  auto boundaries = b.initBoundaries(list_size(v.boundaries, kMaxColumnWords, "boundaries"));
+  for (unsigned i = 0; i < boundaries.size(); ++i) boundaries.set(i, v.boundaries[i]);
+  write_words(b.initVocabulary(list_size(v.vocabulary, kMaxColumnWords, "vocabulary")), v.vocabulary);
+  b.setHash(v.hash);
+  write_words(b.initCross(list_size(v.cross, kMaxColumnWords, "cross")), v.cross);
+  b.setStrip(write_path(v.strip, "strip"));
+}
+
+static ColumnSection read(schema::DataColumn::Reader r) {
+  ColumnSection v;
+  v.name = read_path(r.getName(), "name");
+  v.kind = read_enum(r.getKind(), ColumnKind::kIgnore, "kind");
+  v.from = read_path(r.getFrom(), "from");
+  v.missing = read_optional(r.getHasMissing(), r.getMissing(), "missing");
+  v.normalise = read_enum(r.getNormalise(), Normalise::kStandard, "normalise");
+  v.mean = read_optional(r.getHasMean(), r.getMean(), "mean");
+  v.deviation = read_optional(r.getHasDeviation(), r.getDeviation(), "deviation");
+  for (const double boundary : bounded(r.getBoundaries(), kMaxColumnWords, "boundaries"))
+    v.boundaries.push_back(read_finite(boundary, "boundary"));
+  v.vocabulary = read_words(r.getVocabulary(), "vocabulary");
+  v.hash = r.getHash();
+  v.cross = read_words(r.getCross(), "cross");
+  v.strip = read_path(r.getStrip(), "strip");
+  return v;
+}
+
 static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setFormat(write_enum<schema::DataFormat>(v.format));
   b.setPath(write_path(v.path, "path"));
@@ -42,6 +95,9 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setPrefetch(v.prefetch);
   b.setWindow(v.window);
   b.setStride(v.stride);
+  auto columns = b.initColumns(list_size(v.columns, kMaxColumns, "columns"));
+  for (unsigned i = 0; i < columns.size(); ++i) write(v.columns[i], columns[i]);
+  write_words(b.initMissing(list_size(v.missing, kMaxColumnWords, "missing")), v.missing);
 }
 
 static DataSection read(schema::DataSection::Reader r) {
@@ -58,6 +114,8 @@ static DataSection read(schema::DataSection::Reader r) {
   v.prefetch = r.getPrefetch();
   v.window = r.getWindow();
   v.stride = r.getStride();
+  for (const auto column : bounded(r.getColumns(), kMaxColumns, "columns")) v.columns.push_back(read(column));
+  v.missing = read_words(r.getMissing(), "missing");
   return v;
 }
 
@@ -205,6 +263,8 @@ static void write(const EvaluateSection& v, schema::EvaluateSection::Builder b) 
   b.setLabels(write_path(v.labels, "labels"));
   b.setEverySteps(v.every_steps);
   b.setAverage(v.average);
+  b.setRecordsBegin(v.records[0]);
+  b.setRecordsEnd(v.records[1]);
   b.setBatchSize(v.batch_size);
 }
 
@@ -215,6 +275,7 @@ static EvaluateSection read(schema::EvaluateSection::Reader r) {
   v.labels = read_path(r.getLabels(), "labels");
   v.every_steps = r.getEverySteps();
   v.average = read_finite(r.getAverage(), "average");
+  v.records = {r.getRecordsBegin(), r.getRecordsEnd()};
   v.batch_size = r.getBatchSize();
   return v;
 }

@@ -222,6 +222,38 @@ struct DataSection {
   prefetch @10 :UInt32;
   window @11 :UInt32;
   stride @12 :UInt32;
+  columns @13 :List(DataColumn);
+  missing @14 :List(Text);
+}
+
+enum ColumnKind {
+  numeric @0;
+  category @1;
+  label @2;
+  ignore @3;
+}
+
+enum Normalise {
+  none @0;
+  standard @1;
+}
+
+struct DataColumn {
+  name @0 :Text;
+  kind @1 :ColumnKind;
+  from @2 :Text;
+  hasMissing @3 :Bool;
+  missing @4 :Float64;
+  normalise @5 :Normalise;
+  hasMean @6 :Bool;
+  mean @7 :Float64;
+  hasDeviation @8 :Bool;
+  deviation @9 :Float64;
+  boundaries @10 :List(Float64);
+  vocabulary @11 :List(Text);
+  hash @12 :UInt32;
+  cross @13 :List(Text);
+  strip @14 :Text;
 }
 
 struct Optimizer {
@@ -294,6 +326,8 @@ struct EvaluateSection {
   everySteps @3 :UInt64;
   average @4 :Float64;
   batchSize @5 :UInt32;
+  recordsBegin @6 :UInt64;  # [begin, end), both 0: all
+  recordsEnd @7 :UInt64;
 }
 
 struct JobConfig {

@@ -24,6 +24,8 @@ namespace disttrain::input {
 // kTemporary.
 using IsCancelled = std::function<bool()>;
 
+struct FittedColumns;  // columns.h
+
 // Where the records of a data set come from: the settings of [data] or of [evaluate] in job.toml.
 struct Source {
   DataFormat format = DataFormat::kIdx;
@@ -44,20 +46,26 @@ struct Source {
   // numbered in sorted order. For a test set label_names holds the names of the training set, so that both sets give a
   // label the same number.
   std::vector<std::string> label_names;
+  // csv: what becomes of each column, and the words that mean that a value is missing.
+  std::vector<ColumnSection> columns;
+  std::vector<std::string> missing;
+  // What [data.columns] takes from the training set. A test set needs it; if it is null, these records are the training
+  // set, and load_dataset() computes it.
+  std::shared_ptr<const FittedColumns> fitted;
   std::string section = "data";        // the section of job.toml, "data" or "evaluate", for error texts
   std::string path_key = "data.path";  // the key that names the folder, for error texts
   IsCancelled is_cancelled;            // empty: never cancelled
 };
 
 // These functions return the sources of the training set and of the test set. The test set takes its format and its
-// scale from [data]. It consists of all records of its files. Of a text it predicts each byte once, whatever the
+// scale from [data]. Of a text it predicts each byte once, whatever the
 // training set's stride is.
 Source training_source(const DataSection& data);
 Source evaluation_source(const DataSection& data, const EvaluateSection& evaluate);
 
 // One array that a data set has for each of its records.
 struct DatasetColumn {
-  std::string name;  // "inputs" or "labels"
+  std::string name;  // "inputs", "categories" (only with [data.columns]) or "labels"
   DType dtype = DType::kFloat32;
   std::uint64_t elements = 1;  // values of one record
   bool are_classes = false;    // labels that are one whole number of at least 0 for each record
@@ -71,8 +79,9 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::uint64_t records() const = 0;
   virtual const std::vector<DatasetColumn>& columns() const = 0;
-  virtual std::uint64_t bytes_read() const = 0;                     // total size of the files on disk
-  virtual const std::vector<std::string>& label_names() const = 0;  // empty unless labels are text
+  virtual std::uint64_t bytes_read() const = 0;                             // total size of the files on disk
+  virtual const std::vector<std::string>& label_names() const = 0;          // empty unless labels are text
+  virtual std::shared_ptr<const FittedColumns> fitted_columns() const = 0;  // null without [data.columns]
 
   // Writes the values of one of columns() for the records at `indices` as `as` describes them; `as` must have passed
   // fits(). Each index is less than records(). `out` has indices.size() * element_count(as) elements of type as.dtype.

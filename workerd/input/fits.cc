@@ -4,6 +4,9 @@
 #include <limits>
 #include <string>
 
+#include "common/config/columns.h"
+#include "workerd/input/columns.h"
+
 namespace disttrain::input {
 
 namespace {
@@ -44,6 +47,7 @@ SizeKeys size_keys(const std::string& builtin) {
   if (builtin == "mlp" || builtin == "linear")
     return {"model.layers (its first number)", "model.layers (its last number)"};
   if (builtin == "resnet") return {"model.resnet.image", "model.resnet.outputs"};
+  if (builtin == "wide_deep") return {"model.wide_deep.numeric", "model.wide_deep.outputs"};
   if (builtin == "transformer") return {"model.transformer.context", "model.transformer.vocabulary"};
   return {};
 }
@@ -56,7 +60,9 @@ class Fitting {
         is_text_(source.format == DataFormat::kText),
         files_(source.section + ".files"),
         // In a csv file the last column is the label, and no key chooses another column.
-        labels_(source.format == DataFormat::kCsv ? "the last column of " + files_ : source.section + ".labels") {}
+        labels_(!source.columns.empty()             ? "the label of data.columns"
+                : source.format == DataFormat::kCsv ? "the last column of " + files_
+                                                    : source.section + ".labels") {}
 
   Status inputs(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string records = "the records of " + files_;
@@ -152,6 +158,10 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
     if (!ok) return ok;
   }
   return {};
+}
+
+void size_model(const Dataset& training, const DataSection& data, ModelSection& model) {
+  take_column_sizes(data.columns, category_sizes(data.columns, *training.fitted_columns()), model);
 }
 
 void keep_types_of(const ModelSpec& spec, Source& source) {

@@ -14,6 +14,9 @@ namespace disttrain::input {
 // has, what the model expects, and which setting can be changed.
 Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source);
 
+// Sets the sizes of the model that its section leaves out, from [data.columns] and the training set.
+void size_model(const Dataset& training, const DataSection& data, ModelSection& model);
+
 // Tells the source as which types the model takes its columns. Call it before load_dataset(), so that the data set
 // keeps the types that the model wants.
 void keep_types_of(const ModelSpec& spec, Source& source);

@@ -48,6 +48,8 @@ Source training_source(const DataSection& data) {
   source.begin = data.records[0];
   source.end = data.records[1];
   source.scale = data.scale;
+  source.columns = data.columns;
+  source.missing = data.missing;
   source.window = data.window;
   source.stride = data.stride > 0 ? data.stride : stride_of_each_byte_once(data);
   return source;
@@ -59,7 +61,11 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.path = evaluate.path.empty() ? data.path : evaluate.path;
   source.files = evaluate.files;
   source.labels = evaluate.labels;
+  source.begin = evaluate.records[0];
+  source.end = evaluate.records[1];
   source.scale = data.scale;
+  source.columns = data.columns;
+  source.missing = data.missing;
   source.window = data.window;
   source.stride = stride_of_each_byte_once(data);
   source.section = "evaluate";
@@ -84,6 +90,7 @@ Result<std::unique_ptr<Dataset>> load_dataset(const Source& source) {
   const std::string where = source.path + "/" + source.files;
   try {
     if (source.format == DataFormat::kText) return dataset_of<TextDataset>(source, load_text(source));
+    if (!source.columns.empty()) return dataset_of<MemoryDataset>(source, load_columns(source));
     return dataset_of<MemoryDataset>(source,
                                      source.format == DataFormat::kCsv ? load_csv(source) : load_arrays(source));
   } catch (const std::bad_alloc&) {

@@ -13,6 +13,9 @@ Result<Contents> load_arrays(const Source& source);
 
 Result<Contents> load_csv(const Source& source);
 
+// For csv files with [data.columns].
+Result<Contents> load_columns(const Source& source);
+
 // For text files. The records are those of all files; load_dataset() selects some of them.
 Result<Text> load_text(const Source& source);
 

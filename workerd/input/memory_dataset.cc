@@ -11,12 +11,6 @@
 
 namespace disttrain::input {
 
-namespace {
-
-enum Column : std::size_t { kInputs = 0, kLabels = 1 };
-
-}  // namespace
-
 Values values_of(const std::vector<float>& values, std::uint64_t elements) {
   Values made{DType::kFloat32, elements, std::make_unique_for_overwrite<std::byte[]>(values.size() * sizeof(float))};
   if (!values.empty()) std::memcpy(made.bytes.get(), values.data(), values.size() * sizeof(float));
@@ -27,9 +21,10 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
     : contents_(std::move(contents)), begin_(begin), records_(end - begin), scale_(scale) {
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, contents_.records);
-  columns_.push_back(column_of("inputs", contents_.inputs));
+  if (contents_.inputs.elements > 0) add_column("inputs", contents_.inputs);
+  if (contents_.categories.elements > 0) add_column("categories", contents_.categories);
   if (contents_.targets.elements > 0) {
-    columns_.push_back(column_of("labels", contents_.targets));
+    add_column("labels", contents_.targets);
     return;
   }
   DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
@@ -40,9 +35,10 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
                       .are_classes = true,
                       .smallest = range.smallest,
                       .largest = range.largest});
+  values_.push_back(nullptr);
 }
 
-DatasetColumn MemoryDataset::column_of(const char* name, const Values& values) const {
+void MemoryDataset::add_column(const char* name, const Values& values) {
   DatasetColumn column{.name = name, .dtype = values.dtype, .elements = values.elements};
   with_type(values.dtype, selected(values), [&column]<typename T>(std::span<T> found) {
     if constexpr (std::is_integral_v<T>) {
@@ -51,7 +47,8 @@ DatasetColumn MemoryDataset::column_of(const char* name, const Values& values) c
       column.largest = range.largest;
     }
   });
-  return column;
+  columns_.push_back(std::move(column));
+  values_.push_back(&values);
 }
 
 std::span<std::byte> MemoryDataset::selected(const Values& values) const {
@@ -64,13 +61,13 @@ void MemoryDataset::gather(std::span<const std::uint64_t> indices, std::size_t c
   DISTTRAIN_CHECK_LT(column, columns_.size());
   DISTTRAIN_CHECK_EQ(out.size(), indices.size() * element_count(as) * size_of(as.dtype));
   for (const std::uint64_t index : indices) DISTTRAIN_CHECK_LT(index, records_);
+  const Values* from = values_[column];
+  const double scale = from == &contents_.inputs ? scale_ : 1.0;
   with_type(as.dtype, out, [&](auto values) {
-    if (column == kInputs)
-      gather_values(contents_.inputs, indices, scale_, values);
-    else if (contents_.targets.elements > 0)
-      gather_values(contents_.targets, indices, 1.0, values);
-    else
+    if (from == nullptr)
       gather_labels(indices, values);
+    else
+      gather_values(*from, indices, scale, values);
   });
 }
 

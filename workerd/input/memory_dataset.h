@@ -22,9 +22,11 @@ Values values_of(const std::vector<float>& values, std::uint64_t elements);
 struct Contents {
   std::uint64_t records = 0;
   Values inputs;
+  Values categories;                 // only with [data.columns]
   std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets
   Values targets;
   std::vector<std::string> label_names;
+  std::shared_ptr<const FittedColumns> fitted;  // only with [data.columns]
   std::uint64_t bytes_read = 0;
 };
 
@@ -37,11 +39,12 @@ class MemoryDataset final : public Dataset {
   const std::vector<DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return contents_.bytes_read; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
+  std::shared_ptr<const FittedColumns> fitted_columns() const override { return contents_.fitted; }
   void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
               std::span<std::byte> out) const override;
 
  private:
-  DatasetColumn column_of(const char* name, const Values& values) const;
+  void add_column(const char* name, const Values& values);
   // The values of the records [begin_, begin_ + records_).
   std::span<std::byte> selected(const Values& values) const;
   template <typename T>
@@ -54,7 +57,9 @@ class MemoryDataset final : public Dataset {
   const std::uint64_t begin_;
   const std::uint64_t records_;
   const double scale_;
+  // Column i takes its values from values_[i]; null: from the labels.
   std::vector<DatasetColumn> columns_;
+  std::vector<const Values*> values_;
 };
 
 }  // namespace disttrain::input

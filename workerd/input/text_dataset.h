@@ -34,6 +34,7 @@ class TextDataset final : public Dataset {
   const std::vector<DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return text_.bytes_read; }
   const std::vector<std::string>& label_names() const override { return no_names_; }
+  std::shared_ptr<const FittedColumns> fitted_columns() const override { return nullptr; }
   void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
               std::span<std::byte> out) const override;
 

@@ -45,8 +45,17 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
                                               const EngineWorld& world) {
   const bool has_trainer = !job.model.trainer.empty();
   const bool has_data = !job.data.files.empty();
+  const bool has_columns = has_data && !job.data.columns.empty();
   auto subject = std::make_unique<Subject>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
   input::Source source = input::evaluation_source(job.data, job.evaluate);
+  JobConfig sized = job;
+  if (has_columns) {
+    // The vocabularies, means and deviations are those of the training set.
+    const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(input::training_source(job.data));
+    if (!training) return tl::unexpected(training.error());
+    source.fitted = (*training)->fitted_columns();
+    input::size_model(**training, job.data, sized.model);
+  }
   std::vector<ColumnSpec> columns;
   if (has_trainer && has_data) {
     Result<std::unique_ptr<input::Dataset>> records = load_records(source);
@@ -54,7 +63,7 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
     subject->records = std::move(*records);
     columns = input::columns_of(*subject->records, job.data.scale);
   }
-  Result<MadeEngine> made = make_engine(job, columns, subject->arena, world);
+  Result<MadeEngine> made = make_engine(sized, columns, subject->arena, world);
   if (!made) return tl::unexpected(made.error());
   subject->engine = std::move(made->engine);
   const ModelSpec& model = subject->engine->describe();

@@ -113,9 +113,10 @@ void set_dependent_defaults(JobConfig& job) {
 }
 
 void check_job_rules(const JobConfig& job, Reading& reading) {
-  check_model(job.model, reading);
+  check_model(job.model, job.data.columns, reading);
   if (reading.has("train")) check_train(job.train, reading);
   check_data(job.data, reading);
+  check_columns(job, reading);
   if (job.data.scale == 0.0)
     reading.refuse("data.scale", "data.scale is 0, which would make all values 0; set another number");
   if (job.train.optimizer.rule == Rule::kLamb && job.job.placement == Placement::kPartitioned)
@@ -128,7 +129,7 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
                    "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "
                    "train.aggregate, because otherwise a step doesn't need every worker; set it to \"shrink\"");
   // If the file sets evaluate.files to "", the job has no evaluation, but the file may still set these keys.
-  only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels"},
+  only_with(reading, reading.has("evaluate.files"), "evaluate.", {"path", "labels", "records"},
             "evaluate.files, the files to evaluate on");
   // A trainer may have evaluation data of its own.
   only_with(reading, reading.has("evaluate.files") || !job.model.trainer.empty(), "evaluate.",

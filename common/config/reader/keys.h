@@ -21,6 +21,11 @@ void only_with(Reading& reading, bool applies, const std::string& section, const
                const std::string& with);
 
 Keys model_keys(ModelSection& model);
-void check_model(const ModelSection& model, Reading& reading);
+// `columns` are those of [data.columns]; the sizes of a model may follow from them.
+void check_model(const ModelSection& model, const std::vector<ColumnSection>& columns, Reading& reading);
+
+// The table [data.columns]. Its rows have names that the user chooses.
+Field data_columns(std::vector<ColumnSection>& columns);
+void check_columns(const JobConfig& job, Reading& reading);
 
 }  // namespace disttrain::config

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/builtin/builtin.h"
+#include "common/config/columns.h"
 #include "common/config/reader/keys.h"
 
 namespace disttrain::config {
@@ -92,9 +93,9 @@ Keys matrix_factorization_keys(MatrixFactorizationSection& factorization) {
 
 Keys wide_deep_keys(WideDeepSection& wide_deep) {
   return {
-      {"numeric", integer(wide_deep.numeric, 0, kMostSize), "number of numeric columns"},
+      {"numeric", integer(wide_deep.numeric, 0, kMostSize), "number of numeric columns; 0 = as [data.columns] has"},
       {"categories", integers(wide_deep.categories, 1, std::numeric_limits<std::uint32_t>::max()),
-       "for each category column, the number of its values"},
+       "for each category column, the number of its values; [] = as [data.columns] gives"},
       {"embedding", integer(wide_deep.embedding, 1, kMostWidth), "numbers per category in the deep part"},
       {"hidden", integers(wide_deep.hidden, 1, kMostSize), "units of each hidden layer of the deep part"},
       {"outputs", integer(wide_deep.outputs, 1, kMostSize), "number of outputs"},
@@ -203,7 +204,7 @@ Keys model_keys(ModelSection& model) {
   };
 }
 
-void check_model(const ModelSection& model, Reading& reading) {
+void check_model(const ModelSection& model, const std::vector<ColumnSection>& columns, Reading& reading) {
   if (!is_one_model(model, reading)) return;  // if none is given, that is refused already
   if (model.builtin.empty()) return check_keys_of_others(model, reading);
   check_unused_keys(model, reading);
@@ -212,7 +213,10 @@ void check_model(const ModelSection& model, Reading& reading) {
     return reading.refuse("model.layers",
                           "model.layers is missing; expected the number of inputs, of units in each hidden layer, and "
                           "of outputs, such as [784, 100, 10]");
-  if (const auto spec = builtin_model(model); !spec) {
+  // The sizes that only the data files know are at least 1.
+  ModelSection sized = model;
+  take_column_sizes(columns, known_category_sizes(columns, 1), sized);
+  if (const auto spec = builtin_model(sized); !spec) {
     // the message begins with the key
     const std::string& message = spec.error().message;
     const std::string key = message.substr(0, message.find_first_of(" :"));

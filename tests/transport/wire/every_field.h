@@ -46,6 +46,8 @@ template <>
 inline constexpr std::size_t kFields<Heartbeat> = 13;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
+template <>
+inline constexpr std::size_t kFields<ColumnSection> = 12;
 
 // Calls f(field of a, field of b) for each field. The function is long, because it is a table.
 template <typename T, typename F>
@@ -195,6 +197,8 @@ class Filler {
   void fill(StateRule& x) { x = StateRule::kLowestRank; }
   void fill(Sharding& x) { x = Sharding::kNone; }
   void fill(DataFormat& x) { x = DataFormat::kText; }
+  void fill(ColumnKind& x) { x = ColumnKind::kIgnore; }
+  void fill(Normalise& x) { x = Normalise::kStandard; }
   void fill(OnWorkerLoss& x) { x = OnWorkerLoss::kWait; }
   void fill(Restore& x) { x = Restore::kNone; }
   void fill(ShuffleKind& x) { x = ShuffleKind::kNone; }
@@ -268,7 +272,8 @@ bool same_lists(const std::vector<T>& x, const std::vector<T>& y) {
 template <typename T>
 bool same(const T& x, const T& y) {
   if constexpr (
-      requires { x.capacity(), x.front().visited; } || requires { x.capacity(), x.front().text; }) {
+      requires { x.capacity(), x.front().visited; } || requires { x.capacity(), x.front().text; } ||
+      requires { x.capacity(), x.front().boundaries; }) {
     return same_lists(x, y);
   } else if constexpr (requires { x.has_value(), x->ledger; }) {
     return x.has_value() == y.has_value() && (!x || same(*x, *y));

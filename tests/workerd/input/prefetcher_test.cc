@@ -59,6 +59,7 @@ class GatedDataset final : public Dataset {
   const std::vector<DatasetColumn>& columns() const override { return inner_.columns(); }
   std::uint64_t bytes_read() const override { return 0; }
   const std::vector<std::string>& label_names() const override { return inner_.label_names(); }
+  std::shared_ptr<const FittedColumns> fitted_columns() const override { return inner_.fitted_columns(); }
   void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
               std::span<std::byte> out) const override {
     if (column == 0) {

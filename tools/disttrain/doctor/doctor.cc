@@ -189,7 +189,7 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
 
 // Returns the bytes of the parameters and the optimizer's slots. 0: the model isn't known.
 std::uint64_t checkpoint_bytes(const JobConfig& job) {
-  const auto model = model_of_job(job.model);
+  const auto model = model_of_job(job);
   if (!model.has_value() || !*model) return 0;
   return word_count(**model) * sizeof(float) * (1 + update::slots_of(job));
 }

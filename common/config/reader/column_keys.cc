@@ -1,0 +1,222 @@
+// The keys of [data.columns], and the rules between them. Each column is a table, and its name is the user's.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/bounds.h"
+#include "common/config/columns.h"
+#include "common/config/reader/keys.h"
+
+namespace disttrain::config {
+
+namespace {
+
+constexpr std::size_t kMostWords = 1 << 16;
+constexpr std::int64_t kMostHash = 1 << 24;
+
+// `field`, but write() leaves the key out unless is_set() returns true.
+template <typename IsSet>
+Field if_set(Field field, IsSet is_set) {
+  field.write = [write = std::move(field.write), is_set]() -> std::optional<TomlValue> {
+    return is_set() ? write() : std::nullopt;
+  };
+  return field;
+}
+
+Field optional_real(std::optional<double>& to, Range range) {
+  double any = 0.0;
+  const std::string expected = real(any, range).expected;
+  return Field{expected,
+               [&to, range](const TomlValue& value, const std::string& path, Reading& reading) {
+                 double number = 0.0;
+                 const std::size_t problems = reading.problems.size();
+                 real(number, range).read(value, path, reading);
+                 if (reading.problems.size() == problems) to = number;
+               },
+               [&to] { return to ? std::optional(toml(*to)) : std::nullopt; }};
+}
+
+Keys column_keys(ColumnSection& column) {
+  return {
+      {"kind",
+       required(choice<ColumnKind>(column.kind,
+                                   {{"numeric", ColumnKind::kNumeric},
+                                    {"category", ColumnKind::kCategory},
+                                    {"label", ColumnKind::kLabel},
+                                    {"ignore", ColumnKind::kIgnore}},
+                                   {"weight", "image", "tokens"})),
+       "what becomes of the column"},
+      {"from", not_if_empty(text(column.from), column.from), "the column's name in the data files; \"\" = NAME"},
+      {"missing", optional_real(column.missing, {-kNoLimit, true, kNoLimit, true}),
+       "numeric: the number that a missing value becomes; without it, a missing value is an error"},
+      {"normalise",
+       if_set(choice<Normalise>(column.normalise, {{"none", Normalise::kNone}, {"standard", Normalise::kStandard}}),
+              [&column] { return column.normalise != Normalise::kNone; }),
+       "numeric: standard subtracts the mean and divides by the standard deviation"},
+      {"mean", optional_real(column.mean, {-kNoLimit, true, kNoLimit, true}),
+       "normalise = \"standard\": the mean; without it, that of the training set"},
+      {"deviation", optional_real(column.deviation, above(0.0)),
+       "normalise = \"standard\": the standard deviation; without it, that of the training set"},
+      {"boundaries",
+       if_set(reals(column.boundaries, {-kNoLimit, true, kNoLimit, true}),
+              [&column] { return !column.boundaries.empty(); }),
+       "numeric: makes a category of the number: how many of these ascending boundaries aren't above it"},
+      {"vocabulary", texts(column.vocabulary, kMostWords),
+       "category: word i has the number i + 1, and all other words have 0; label: word i is class i; without it, the "
+       "sorted words of the training set"},
+      {"hash", if_set(integer(column.hash, 1, kMostHash), [&column] { return column.hash > 0; }),
+       "category: instead of a vocabulary, a hash of the word, below this number"},
+      {"cross", texts(column.cross, 16), "category: combines the categories of these columns to one; needs hash"},
+      {"strip", not_if_empty(text(column.strip), column.strip),
+       "label: these characters are removed from the end of a word"},
+  };
+}
+
+bool is_ascending(const std::vector<double>& numbers) {
+  return std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) == numbers.end();
+}
+
+class Columns {
+ public:
+  Columns(const std::vector<ColumnSection>& columns, Reading& reading) : columns_(columns), reading_(reading) {}
+
+  void check() const {
+    const ColumnSection* label = nullptr;
+    for (const ColumnSection& column : columns_) {
+      check_keys(column);
+      check_words(column);
+      check_cross(column);
+      if (column.kind != ColumnKind::kLabel) continue;
+      if (label != nullptr)
+        refuse(column, "kind",
+               "is \"label\", but data.columns." + label->name + " is the label already; keep one of them");
+      label = &column;
+    }
+    const bool has_input = std::any_of(columns_.begin(), columns_.end(), [](const ColumnSection& column) {
+      return is_number(column) || is_category(column);
+    });
+    if (!has_input && label != nullptr)
+      reading_.refuse("data.columns",
+                      "data.columns has no column of the kind \"numeric\" or \"category\"; add the inputs");
+    if (label == nullptr && has_input && !reading_.has_unknown("data.columns"))
+      reading_.refuse("data.columns", "data.columns has no label; give one of the columns the kind \"label\"");
+  }
+
+ private:
+  static std::string section_of(const ColumnSection& column) { return "data.columns." + column.name + "."; }
+
+  void refuse(const ColumnSection& column, const std::string& key, const std::string& what) const {
+    reading_.refuse(section_of(column) + key, section_of(column) + key + " " + what);
+  }
+
+  void check_keys(const ColumnSection& column) const {
+    const std::string section = section_of(column);
+    if (reading_.is_refused(section + "kind")) return;
+    const bool is_numeric = column.kind == ColumnKind::kNumeric;
+    const bool is_word = column.kind == ColumnKind::kCategory && column.cross.empty();
+    const bool is_label = column.kind == ColumnKind::kLabel;
+    only_with(reading_, is_numeric, section, {"missing", "boundaries"}, "kind = \"numeric\"");
+    only_with(reading_, is_numeric && column.boundaries.empty(), section, {"normalise"},
+              "kind = \"numeric\" and without boundaries");
+    only_with(reading_, column.normalise == Normalise::kStandard, section, {"mean", "deviation"},
+              "normalise = \"standard\"");
+    only_with(reading_, is_word || is_label, section, {"vocabulary"}, "kind = \"category\" (not a cross) or \"label\"");
+    only_with(reading_, column.kind == ColumnKind::kCategory, section, {"hash", "cross"}, "kind = \"category\"");
+    only_with(reading_, is_label, section, {"strip"}, "kind = \"label\"");
+    only_with(reading_, column.cross.empty(), section, {"from"}, "a column of the files; a cross has none");
+    if (column.mean.has_value() != column.deviation.has_value())
+      refuse(column, column.mean ? "mean" : "deviation",
+             std::string("is given without ") + (column.mean ? "deviation" : "mean") +
+                 "; give both, or leave both out to take those of the training set");
+    if (!is_ascending(column.boundaries)) refuse(column, "boundaries", "aren't ascending; sort them");
+  }
+
+  void check_words(const ColumnSection& column) const {
+    if (column.hash > 0 && !column.vocabulary.empty())
+      refuse(column, "hash", "and vocabulary are two ways to number the words; keep one of them");
+    std::set<std::string> seen;
+    for (const std::string& word : column.vocabulary)
+      if (!seen.insert(word).second) return refuse(column, "vocabulary", "has " + quoted(word) + " twice; keep one");
+  }
+
+  void check_cross(const ColumnSection& column) const {
+    if (column.cross.empty()) return;
+    if (column.cross.size() < 2) return refuse(column, "cross", "has one column; expected at least two");
+    if (column.hash == 0) refuse(column, "cross", "needs hash, the number of values of the combined category; add it");
+    for (const std::string& name : column.cross) {
+      const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                      [&name](const ColumnSection& other) { return other.name == name; });
+      if (found == columns_.end() || !is_category(*found) || !found->cross.empty())
+        refuse(column, "cross",
+               "names " + quoted(name) +
+                   ", expected columns of the kind \"category\" (not a cross), "
+                   "or of the kind \"numeric\" with boundaries");
+    }
+  }
+
+  const std::vector<ColumnSection>& columns_;
+  Reading& reading_;
+};
+
+}  // namespace
+
+Field data_columns(std::vector<ColumnSection>& to) {
+  const std::string expected = "a table of columns such as { \"NAME\" = { kind = \"numeric\" } }";
+  ColumnSection example;
+  std::vector<KeyDoc> below = describe(column_keys(example));
+  for (KeyDoc& doc : below) {
+    doc.name = "NAME." + doc.name;
+    doc.is_required = false;
+  }
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* entries = value.as<TomlValue::Table>();
+                 if (entries == nullptr) return refuse_value(value, path, expected, reading);
+                 if (entries->size() > kMaxColumns)
+                   return reading.refuse(value.at, path,
+                                         path + " has " + std::to_string(entries->size()) +
+                                             " columns; expected at most " + std::to_string(kMaxColumns));
+                 to.clear();
+                 for (const TomlEntry& entry : *entries) {
+                   const std::string name = path + "." + entry.key;
+                   reading.given[name] = entry.value.at;
+                   if (entry.value.as<TomlValue::Table>() == nullptr || entry.key.empty()) {
+                     refuse_value(entry.value, name, "a table such as { kind = \"numeric\" }", reading);
+                     continue;
+                   }
+                   ColumnSection column;
+                   column.name = entry.key;
+                   read_table(column_keys(column), entry.value, name + ".", reading);
+                   to.push_back(std::move(column));
+                 }
+               },
+               [&to]() -> std::optional<TomlValue> {
+                 if (to.empty()) return std::nullopt;
+                 TomlValue::Table table;
+                 for (ColumnSection& column : to)
+                   table.push_back(TomlEntry{column.name, {}, TomlValue{write_table(column_keys(column)), {}}});
+                 return TomlValue{std::move(table), {}};
+               },
+               false,
+               true,
+               std::move(below)};
+}
+
+void check_columns(const JobConfig& job, Reading& reading) {
+  const DataSection& data = job.data;
+  if (data.columns.empty()) return only_with(reading, false, "data.", {"missing"}, "data.columns");
+  only_with(reading, data.format == DataFormat::kCsv, "data.", {"columns"}, "format = \"csv\"");
+  only_with(reading, data.labels.empty(), "data.", {"labels"}, "files of labels; data.columns names the label");
+  only_with(reading, data.scale == 1.0, "data.", {"scale"},
+            "files of numbers alone; normalise the columns of data.columns instead");
+  Columns(data.columns, reading).check();
+  const bool is_dense = !job.model.builtin.empty() && job.model.builtin != "wide_deep";
+  for (const ColumnSection& column : data.columns)
+    if (is_dense && is_category(column))
+      reading.refuse("data.columns." + column.name, "data.columns." + column.name +
+                                                        " is a category, which model.builtin = \"" + job.model.builtin +
+                                                        "\" doesn't take; use \"wide_deep\", or leave the column out");
+}
+
+}  // namespace disttrain::config

@@ -1,0 +1,109 @@
+// The table [data.columns].
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/config/reader/reader.h"
+
+namespace disttrain::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string job_of_columns(const std::string& columns, const std::string& data = "") {
+  return "[job]\nname = \"test\"\n[train]\nbatch_size = 10\nsteps = 1\n[model]\nbuiltin = \"wide_deep\"\n"
+         "loss = \"sigmoid_cross_entropy\"\n[data]\nformat = \"csv\"\npath = \"/data\"\nfiles = \"x*\"\n" +
+         data + "[data.columns]\n" + columns;
+}
+
+std::string error_of(const std::string& columns, const std::string& data = "") {
+  const Result<JobConfig> job = read_job(job_of_columns(columns, data));
+  return job ? "" : job.error().message;
+}
+
+constexpr const char* kAll =
+    "age = { kind = \"numeric\", missing = -1, normalise = \"standard\", mean = 38.5, deviation = 13 }\n"
+    "group = { kind = \"numeric\", from = \"age\", boundaries = [20, 30.5] }\n"
+    "job = { kind = \"category\", vocabulary = [\"a\", \"b\"] }\n"
+    "town = { kind = \"category\", hash = 50 }\n"
+    "both = { kind = \"category\", cross = [\"group\", \"job\"], hash = 9 }\n"
+    "income = { kind = \"label\", strip = \".\" }\n"
+    "id = { kind = \"ignore\" }\n";
+
+TEST(ColumnKeys, AreReadInTheOrderOfTheFile) {
+  const Result<JobConfig> job = read_job(job_of_columns(kAll, "missing = [\"?\"]\n"));
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_THAT(job->data.missing, ElementsAre("?"));
+  const std::vector<ColumnSection>& columns = job->data.columns;
+  ASSERT_EQ(columns.size(), 7U);
+  EXPECT_EQ(columns[0].name, "age");
+  EXPECT_EQ(columns[0].missing, -1.0);
+  EXPECT_EQ(columns[0].mean, 38.5);
+  EXPECT_EQ(columns[0].deviation, 13.0);
+  EXPECT_EQ(columns[1].from, "age");
+  EXPECT_THAT(columns[1].boundaries, ElementsAre(20.0, 30.5));
+  EXPECT_THAT(columns[2].vocabulary, ElementsAre("a", "b"));
+  EXPECT_EQ(columns[3].hash, 50U);
+  EXPECT_THAT(columns[4].cross, ElementsAre("group", "job"));
+  EXPECT_EQ(columns[5].kind, ColumnKind::kLabel);
+  EXPECT_EQ(columns[5].strip, ".");
+  EXPECT_EQ(columns[6].kind, ColumnKind::kIgnore);
+}
+
+TEST(ColumnKeys, AreWrittenAsTheyWereRead) {
+  const JobConfig job = read_job(job_of_columns(kAll)).value();
+  EXPECT_THAT(
+      job_toml(job),
+      HasSubstr("columns = { age = { kind = \"numeric\", missing = -1.0, normalise = \"standard\", mean = 38.5, "
+                "deviation = 13.0 }, group = { kind = \"numeric\", from = \"age\", boundaries = [20.0, 30.5] }, "
+                "job = { kind = \"category\", vocabulary = [\"a\", \"b\"] }, town = { kind = \"category\", "
+                "hash = 50 }, both = { kind = \"category\", hash = 9, cross = [\"group\", \"job\"] }, income = { "
+                "kind = \"label\", strip = \".\" }, id = { kind = \"ignore\" } }"));
+  EXPECT_TRUE(check_ranges(job));
+}
+
+TEST(ColumnKeys, MistakesAreRefusedWithTheirPlace) {
+  const std::string x = "x = { kind = \"numeric\" }\n";
+  const std::string y = "y = { kind = \"label\" }\n";
+  EXPECT_EQ(error_of(x + y), "");
+  EXPECT_THAT(error_of(x), HasSubstr("data.columns has no label"));
+  EXPECT_THAT(error_of(y), HasSubstr("data.columns has no column of the kind"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"label\" }\n"),
+              testing::AllOf(HasSubstr("job.toml:16:14:"), HasSubstr("data.columns.y is the label already")));
+  EXPECT_THAT(error_of(x + y + "z = { hash = 3 }\n"), HasSubstr("data.columns.z.kind"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"weight\" }\n"), HasSubstr("not in this version"));
+  EXPECT_THAT(error_of(x + y + "z = 3\n"), HasSubstr("a table such as { kind = \"numeric\" }"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", hash = 3 }\n"), HasSubstr("kind = \"category\""));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", missing = 3 }\n"), HasSubstr("kind = \"numeric\""));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", mean = 3 }\n"), HasSubstr("normalise = \"standard\""));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", normalise = \"standard\", mean = 3 }\n"),
+              HasSubstr("is given without deviation"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", boundaries = [2, 1] }\n"), HasSubstr("aren't ascending"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", vocabulary = [\"a\", \"a\"] }\n"), HasSubstr("\"a\" twice"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", vocabulary = [\"a\"], hash = 2 }\n"),
+              HasSubstr("two ways to number"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", cross = [\"x\", \"y\"], hash = 2 }\n"),
+              HasSubstr("names \"x\", expected columns of the kind \"category\""));
+  EXPECT_THAT(error_of(x + y, "labels = \"l*\"\n"), HasSubstr("data.columns names the label"));
+  EXPECT_THAT(error_of(x + y, "scale = 2\n"), HasSubstr("normalise the columns"));
+}
+
+TEST(ColumnKeys, ModelsWithoutCategoriesRefuseThem) {
+  std::string job = job_of_columns("x = { kind = \"category\" }\ny = { kind = \"label\" }\n");
+  job.replace(job.find("\"wide_deep\""), 11, "\"mlp\"\nlayers = [1, 2]");
+  const Result<JobConfig> read = read_job(job);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("data.columns.x is a category, which model.builtin = \"mlp\" doesn't"));
+}
+
+TEST(ColumnKeys, MissingWordsNeedColumns) {
+  std::string job = job_of_columns("", "missing = [\"?\"]\n");
+  job.replace(job.find("[data.columns]"), 14, "");
+  job.replace(job.find("\"wide_deep\"\nloss"), 16, "\"mlp\"\nlayers = [1, 1]\nloss");
+  const Result<JobConfig> read = read_job(job);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("data.missing has a meaning only with data.columns"));
+}
+
+}  // namespace
+}  // namespace disttrain::config
