@@ -1,0 +1,71 @@
+"""csv files by columns: the example census, on a part of its files that comes with the source."""
+import csv
+import shutil
+import unittest
+
+from harness import ROOT, SystemTest
+
+CENSUS = ROOT / "tests" / "data" / "census-mini"
+RANGES = ["--set", "data.records=[0, 500]", "--set", "evaluate.records=[500, 700]"]
+
+
+class ColumnsTest(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.folder / "data"
+        shutil.copytree(CENSUS, self.data)
+        self.job_file = self.folder / "census.toml"
+        shutil.copy(ROOT / "examples" / "census" / "job.toml", self.job_file)
+
+    def train(self, *arguments):
+        return self.up(self.job_file, "--set", f"data.path={self.data}", *RANGES, *arguments, ps=2)
+
+    def change(self, old, new, file="adult-0.csv"):
+        path = self.data / file
+        text = path.read_text()
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new, 1))
+
+    def test_census_trains_and_predict_gives_the_accuracy_of_the_evaluation(self):
+        (self.folder / "checkpoints").mkdir()
+        result = self.assert_finished(self.train("--set", "checkpoint.directory=checkpoints", "--set", "train.epochs=20"))
+        evaluation = result["evaluation"]
+        self.assertEqual(evaluation["examples"], 200)
+        self.assertGreater(evaluation["accuracy"], 0.78)
+        self.assertGreater(evaluation["metrics"]["auc"], 0.85)
+        outcome = self.run_program("disttrain", "predict", "checkpoints/census", "outputs.csv")
+        self.assertEqual(outcome.code, 0, str(outcome))
+        outputs = [float(line) for line in (self.folder / "outputs.csv").read_text().splitlines()[1:]]
+        with open(CENSUS / "adult-1.csv") as file:
+            labels = [row[-1] for row in csv.reader(file, skipinitialspace=True) if row[-1].endswith(".")]
+        right = sum((output > 0) == (label == ">50K.") for output, label in zip(outputs, labels, strict=True))
+        self.assertAlmostEqual(right / len(labels), evaluation["accuracy"], delta=1e-12)
+
+    def test_a_word_instead_of_a_number_names_file_line_and_column(self):
+        self.change("\n19, Private", "\nnineteen, Private")
+        self.assert_refused(self.train(), 65, "adult-0.csv:28: 'nineteen' in column 'age', expected a finite number")
+
+    def test_a_missing_column_is_named(self):
+        self.change("workclass", "class", "adult-1.csv")
+        self.assert_refused(self.train(), 65, "adult-1.csv:1: no column 'workclass' in the first line")
+
+    def test_an_unknown_label_of_the_test_set_is_refused(self):
+        self.change("<=50K.", "lots", "adult-1.csv")
+        self.assert_refused(self.train(), 65, "adult-1.csv:", "the label 'lots' in column 'income' isn't one of the 2 labels")
+
+    def test_two_labels_are_refused_with_their_line(self):
+        self.job_file.write_text(self.job_file.read_text().replace('sex = { kind = "category" }', 'sex = { kind = "label" }'))
+        self.assert_refused(self.train(), 78, "census.toml:", "data.columns.sex is the label already")
+
+    def test_a_category_never_seen_in_training_has_a_number_of_its_own(self):
+        self.change(" Private", " Unheard-of", "adult-1.csv")
+        self.change(" White, Male, 0, 0, 40, United-States, <=50K.", " Green, Male, 0, 0, 40, Mars, <=50K.", "adult-1.csv")
+        self.assert_finished(self.train("--set", "train.epochs=1"))
+
+    def test_plan_says_why_it_does_not_know_the_sizes(self):
+        outcome = self.run_program("disttrain", "plan", self.job_file, "--set", f"data.path={self.data}")
+        self.assert_refused(outcome, 78, "follow from the words of the data files")
+
+
+if __name__ == "__main__":
+    unittest.main()
