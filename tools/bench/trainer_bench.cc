@@ -1,7 +1,7 @@
-// Measures what a trainer adds to a step, without an exchange: the time from the engine's start() to finished(), and the
-// part of it that the Python package takes in the trainer. The rest is two messages and two switches between processes.
-// Between two steps the bench waits as long as a short exchange takes. Meanwhile a PyTorch trainer sets the next step's
-// gradients to 0 and the package reads the next records, so neither is in the measured time.
+// Measures what a trainer adds to a step, without an exchange: the time from the engine's start() to finished(), and
+// the part of it that the Python package takes in the trainer. The rest is two messages and two switches between
+// processes. Between two steps the bench waits as long as a short exchange takes. Meanwhile a PyTorch trainer sets the
+// next step's gradients to 0 and the package reads the next records, so neither is in the measured time.
 //
 // Usage: trainer_bench PYTHON torch|numpy|numpy_in_place|backward|backward_zeroing [ARRAYS ELEMENTS [STEPS]]
 //        trainer_bench PYTHON gpt2 [STEPS]
