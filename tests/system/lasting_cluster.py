@@ -28,7 +28,8 @@ def describe(**changes):
     send(type="hello", protocol=1, sdk="raw")
     receive()
     send(**{"type": "describe", "variables": [["w", [2, 3], "trainable"]], "metrics": [], "records": 1000,
-            "evaluation_records": 0, "evaluates": False, "predicts": False, **changes})
+            "evaluation_records": 0, "evaluates": False, "predicts": False, "clears_ahead": False,
+            **changes})
 def finish(step, **changes):
     send(**{"type": "finished", "number": step["number"], "loss_sum": 1.0, "metrics": [], **changes})
 def next_step():
