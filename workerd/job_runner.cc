@@ -189,9 +189,10 @@ void JobRunner::show_figures() {
   figures.batches_ready = input.ready;
   world_.figures_board.write(figures);
   shown_ = now_;
+  // Until another step has ended, the last one's metrics stay the newest ones.
   if (step_metrics_.accumulators.empty()) return;
   world_.metrics_board.write(step_metrics_);
-  std::fill(step_metrics_.accumulators.begin(), step_metrics_.accumulators.end(), 0.0);
+  step_metrics_.accumulators.clear();
 }
 
 void JobRunner::post_progress() {
@@ -289,7 +290,7 @@ void JobRunner::computed(const EngineOutput& output) {
   step_.loss_sum += output.loss_sum;
   step_.examples += output.examples;
   if (!output.metrics.empty()) {
-    step_metrics_.accumulators.resize(output.metrics.size());
+    step_metrics_.accumulators.resize(output.metrics.size());  // zeros, if they were published
     std::transform(output.metrics.begin(), output.metrics.end(), step_metrics_.accumulators.begin(),
                    step_metrics_.accumulators.begin(), std::plus<>());
   }
