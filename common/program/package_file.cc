@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "common/printable.h"
 
@@ -25,6 +27,7 @@ constexpr std::uint32_t kEntryMark = 0x02014b50;
 constexpr std::uint32_t kLocalMark = 0x04034b50;
 constexpr std::uint32_t kMoved32 = 0xFFFFFFFF;  // the number is in the entry's field for zip64
 constexpr std::uint16_t kZip64Field = 0x0001;   // 4.5.3
+constexpr std::uint16_t kDeflated = 8;          // 4.4.5, the method of compression
 constexpr std::size_t kChunkBytes = 1024 * 1024;
 
 // Returns the little-endian number at a place of a text. The place must lie in the text.
@@ -34,6 +37,51 @@ Number number_at(const std::string& text, std::uint64_t at) {
   std::memcpy(&number, text.data() + at, sizeof(number));
   return number;
 }
+
+// Computes the checksum of a content that comes in pieces.
+class Checksum {
+ public:
+  void add(std::span<const Bytef> piece) {
+    checksum_ = crc32(checksum_, piece.data(), static_cast<uInt>(piece.size()));
+    bytes_ += piece.size();
+  }
+  bool is_of(const Member& member) const { return checksum_ == member.checksum && bytes_ == member.bytes; }
+
+ private:
+  uLong checksum_ = crc32(0, nullptr, 0);
+  std::uint64_t bytes_ = 0;
+};
+
+// Decompresses the pieces of a content, and gives them to a checksum.
+class Inflater {
+ public:
+  Inflater() { is_good_ = inflateInit2(&stream_, -MAX_WBITS) == Z_OK; }  // no header of zlib or gzip
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // False if the content is damaged, or longer than `max_bytes`.
+  bool add(std::span<Bytef> piece, std::uint64_t max_bytes, Checksum& checksum) {
+    stream_.next_in = piece.data();
+    stream_.avail_in = static_cast<uInt>(piece.size());
+    while (is_good_ && stream_.avail_in > 0) {
+      stream_.next_out = out_.data();
+      stream_.avail_out = static_cast<uInt>(out_.size());
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      checksum.add(std::span(out_).first(out_.size() - stream_.avail_out));
+      is_good_ = result == Z_OK && stream_.total_out <= max_bytes;
+      if (result == Z_STREAM_END) return (has_ended_ = stream_.avail_in == 0);
+    }
+    return is_good_;
+  }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  z_stream stream_ = {};
+  bool is_good_ = false;
+  bool has_ended_ = false;
+  std::vector<Bytef> out_ = std::vector<Bytef>(kChunkBytes);
+};
 
 // A view of a part of a file.
 class FilePart final : public checkpoint::InputFile {
@@ -148,13 +196,16 @@ Status PackageFile::read_directory() {
     Member member;
     member.name = text->substr(at + kEntryBytes, name_bytes);
     member.checksum = number_at<std::uint32_t>(*text, at + 16);
-    std::uint64_t compressed = number_at<std::uint32_t>(*text, at + 20);
+    member.stored_bytes = number_at<std::uint32_t>(*text, at + 20);
     member.bytes = number_at<std::uint32_t>(*text, at + 24);
     member.begin = number_at<std::uint32_t>(*text, at + 42);  // of its local header, until locate()
     const bool is_encrypted = (number_at<std::uint16_t>(*text, at + 8) & 1U) != 0;
-    if (!read_zip64(text->substr(at + kEntryBytes + name_bytes, extra_bytes), member.bytes, compressed, member.begin))
+    if (!read_zip64(text->substr(at + kEntryBytes + name_bytes, extra_bytes), member.bytes, member.stored_bytes,
+                    member.begin))
       break;
-    member.is_stored = number_at<std::uint16_t>(*text, at + 10) == 0 && !is_encrypted && compressed == member.bytes;
+    const std::uint16_t method = number_at<std::uint16_t>(*text, at + 10);
+    member.is_stored = method == 0 && !is_encrypted && member.stored_bytes == member.bytes;
+    member.is_deflated = method == kDeflated && !is_encrypted;
     if (Status located = locate(member); !located) return located;
     members_.push_back(std::move(member));
     at = end;
@@ -172,7 +223,7 @@ Status PackageFile::locate(Member& member) {
   const std::uint64_t skipped =
       kLocalBytes + number_at<std::uint16_t>(*header, 26) + number_at<std::uint16_t>(*header, 28);
   if (number_at<std::uint32_t>(*header, 0) != kLocalMark || skipped > size - member.begin ||
-      (member.is_stored && member.bytes > size - member.begin - skipped))
+      member.stored_bytes > size - member.begin - skipped)
     return damaged(path_, "member " + printable(member.name) + " isn't where the table of members says");
   member.begin += skipped;
   return {};
@@ -191,6 +242,7 @@ Result<std::string> PackageFile::read(const Member& member, std::uint64_t max_by
     return fail(ErrorCode::kData, path_ + ": member " + printable(member.name) + " has " +
                                       std::to_string(member.bytes) + " bytes; expected at most " +
                                       std::to_string(max_bytes));
+  if (const auto file = open_member(member); !file) return tl::unexpected(file.error());
   if (Status verified = verify(member); !verified) return tl::unexpected(verified.error());
   return read_text(*file_, member.begin, member.bytes);
 }
@@ -203,16 +255,23 @@ Result<std::unique_ptr<checkpoint::InputFile>> PackageFile::open_member(const Me
 }
 
 Status PackageFile::verify(const Member& member) {
-  const Result<std::unique_ptr<checkpoint::InputFile>> file = open_member(member);
-  if (!file) return tl::unexpected(file.error());
-  std::string chunk;
-  uLong checksum = crc32(0, nullptr, 0);
-  for (std::uint64_t at = 0; at < member.bytes; at += chunk.size()) {
-    chunk.resize(std::min<std::uint64_t>(kChunkBytes, member.bytes - at));
-    if (Status read = (*file)->read_at(at, std::as_writable_bytes(std::span(chunk))); !read) return read;
-    checksum = crc32(checksum, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+  if (!member.is_deflated)
+    if (const auto file = open_member(member); !file) return tl::unexpected(file.error());
+  const tl::unexpected<Error> wrong = damaged(path_, "member " + printable(member.name) + " has a wrong checksum");
+  FilePart file(*file_, member.begin, member.stored_bytes);
+  std::optional<Inflater> inflater;
+  if (member.is_deflated) inflater.emplace();
+  Checksum checksum;
+  std::vector<Bytef> chunk;
+  for (std::uint64_t at = 0; at < member.stored_bytes; at += chunk.size()) {
+    chunk.resize(std::min<std::uint64_t>(kChunkBytes, member.stored_bytes - at));
+    if (Status read = file.read_at(at, std::as_writable_bytes(std::span(chunk))); !read) return read;
+    if (!inflater)
+      checksum.add(chunk);
+    else if (!inflater->add(chunk, member.bytes, checksum))
+      return wrong;
   }
-  if (checksum != member.checksum) return damaged(path_, "member " + printable(member.name) + " has a wrong checksum");
+  if (!checksum.is_of(member) || (inflater && !inflater->has_ended())) return wrong;
   return {};
 }
 

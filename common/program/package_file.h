@@ -19,8 +19,10 @@ struct Member {
   std::string name;
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t checksum = 0;  // CRC-32
-  bool is_stored = true;       // without compression and encryption; only such members can be read
+  std::uint64_t stored_bytes = 0;  // in the file; equal to `bytes` if is_stored
+  std::uint32_t checksum = 0;      // CRC-32 of the content
+  bool is_stored = true;           // without compression and encryption; only such members can be read
+  bool is_deflated = false;        // compressed by deflate, and not encrypted
 };
 
 // Keeps the file open. One thread at a time. All errors name the file. Neither open() nor the reads trust any number of
@@ -44,7 +46,7 @@ class PackageFile {
   // The bytes of a member as a file of its own, valid as long as this object. Its reads compare no checksum.
   Result<std::unique_ptr<checkpoint::InputFile>> open_member(const Member& member);
 
-  // Compares the checksum of a member that may be large.
+  // Compares the checksum of a member that may be large, or compressed by deflate. Fails with kData if it differs.
   Status verify(const Member& member);
 
  private:

@@ -78,6 +78,50 @@ TEST_F(PackageFileTest, CompressedMemberIsAnErrorWhenRead) {
   EXPECT_NE(read.error().message.find("member only is compressed"), std::string::npos);
 }
 
+// A zip file with one compressed member "only".
+std::string deflated(const std::string& content) {
+  std::string packed(content.size() + 100, '\0');
+  z_stream stream = {};
+  deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  std::string file = test::zip_of({{"only", packed}});
+  const auto put = [&file](std::size_t at, std::uint64_t number, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) file[at + i] = static_cast<char>(number >> (8 * i));
+  };
+  const auto checksum = crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+  const std::size_t directory = file.find("PK\x01\x02");
+  put(directory + 10, 8, 2);
+  put(directory + 16, checksum, 4);
+  put(directory + 24, content.size(), 4);
+  return file;
+}
+
+TEST_F(PackageFileTest, DamageOfACompressedMemberIsFound) {
+  const std::string text =
+      "the code of a module, with numbers such as 3.25 and 17, and again 3.25 and 17 and 17 and 17";
+  const std::string whole = deflated(text);
+  Result<PackageFile> package = open(whole);
+  ASSERT_TRUE(package) << package.error().message;
+  EXPECT_TRUE(package->verify(*package->find("only")));
+  const std::size_t begin = whole.find("only") + 4;
+  const std::size_t end = whole.find("PK\x01\x02");
+  for (std::size_t at = begin; at < end; ++at)
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1U << bit));
+      Result<PackageFile> opened = open(damaged);
+      ASSERT_TRUE(opened);
+      // The last byte has bits that mean nothing.
+      EXPECT_TRUE(!opened->verify(*opened->find("only")) || at == end - 1) << at << " " << bit;
+    }
+}
+
 TEST_F(PackageFileTest, DamagedContentHasAWrongChecksum) {
   std::string file = test::zip_of({{"only", "content"}});
   file[file.find("content")] = 'k';
