@@ -1,5 +1,7 @@
 #include "common/program/sidecar.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kNewestFormat = 2;
+constexpr std::uint64_t kNewestFormat = 3;
 constexpr std::size_t kMaxNameBytes = kMaxTextBytes;
 
 // Reads one sidecar. The first problem ends the reading: each function then returns false or an empty value, and
@@ -222,10 +224,55 @@ class Reader {
         if (found == columns_.end()) return wrong("program " + name + " takes a column that isn't listed");
         program.columns.push_back(found->second);
       }
+      if (!read_stages(entry, name, sidecar, program)) return false;
       sidecar.programs.emplace(name, std::move(program));
     }
     sidecar.model.programs.evaluates = sidecar.programs.contains("evaluate");
     sidecar.model.programs.predicts = sidecar.programs.contains("predict");
+    return true;
+  }
+
+  bool read_stages(const Json& entry, const std::string& name, const Sidecar& sidecar, SidecarProgram& program) {
+    const auto inputs = static_cast<std::uint32_t>(sidecar.variables.size() + program.columns.size());
+    const std::size_t results = name == "step" ? 2 + sidecar.model.variables.size() : name == "evaluate" ? 2 : 1;
+    const auto passed = static_cast<std::uint32_t>(inputs + results);  // the number of the first one
+    const Json& stages = member(entry, "stages");
+    if (stages.is_null()) {
+      SidecarStage& whole = program.stages.emplace_back();
+      for (std::uint32_t value = 0; value < passed; ++value)
+        (value < inputs ? whole.takes : whole.gives).push_back(value);
+      program.values = passed;
+      return true;
+    }
+    if (name != "step" || !stages.is_array() || stages.size() < 2 || stages.size() > kMaxStages)
+      return wrong("the stages of program " + name + " aren't a list of 2 to " + std::to_string(kMaxStages) +
+                   " entries, or it isn't the step");
+    std::set<std::uint32_t> given;
+    for (const Json& each : stages) {
+      SidecarStage& stage = program.stages.emplace_back();
+      if (!read_values(member(each, "takes"), passed + kMaxPassed, stage.takes) ||
+          !read_values(member(each, "gives"), passed + kMaxPassed, stage.gives))
+        return false;
+      for (const std::uint32_t value : stage.takes)
+        if (value >= inputs && !given.contains(value))
+          return wrong("a stage takes value " + std::to_string(value) + ", which no stage before it gives");
+      for (const std::uint32_t value : stage.gives)
+        if (value < inputs || !given.insert(value).second)
+          return wrong("a stage gives value " + std::to_string(value) + ", which is an input, or given twice");
+    }
+    if (static_cast<std::size_t>(std::distance(given.begin(), given.lower_bound(passed))) != results)
+      return wrong("the stages don't give all " + std::to_string(results) + " results of the step");
+    program.values = std::max(*given.rbegin() + 1, passed);
+    return true;
+  }
+
+  bool read_values(const Json& json, std::uint32_t end, std::vector<std::uint32_t>& values) {
+    if (!json.is_array() || json.size() > end) return wrong("a stage takes or gives no list of values");
+    for (const Json& value : json) {
+      if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= end)
+        return wrong("a stage takes or gives a value that isn't an integer of 0 to " + std::to_string(end - 1));
+      values.push_back(value.get<std::uint32_t>());
+    }
     return true;
   }
 

@@ -1,7 +1,8 @@
 // The sidecar of a step program: what disttrain must know of a model without the library that runs it. The exporters
 // write it as the member disttrain.json of a package (python/disttrain/exporting/sidecar.py).
 //
-//   {"format": 1,                      a reader refuses higher numbers; 2: a trainable or state variable is float64
+//   {"format": 1,                      a reader refuses higher numbers; 2: a trainable or state variable is float64;
+//                                      3: a step of several stages, and maybe float64
 //    "kind": "pt2",                    pt2: compiled by AOTInductor; torchscript; stablehlo
 //    "library": "torch", "library_version": "2.11.0",    what made it
 //    "cpu": "x86-64-v3",               the oldest processors that can run it; "": any
@@ -11,7 +12,13 @@
 //    "aliases": {"head.weight": "embedding.weight"},     further names of variables in the model's state_dict
 //    "columns": [{"name": "inputs", "dtype": "float32", "shape": [784], "limit": 0}, ...],
 //    "metrics": [{"name": "accuracy", "kind": "accuracy"}, ...],    kinds as in job.toml
-//    "programs": {"step": {"columns": ["inputs", "labels"]}, ...}}
+//    "programs": {"step": {"columns": ["inputs", "labels"],
+//                          "stages": [{"takes": [0, 1, 2, 3], "gives": [4, 5, 7, 9]}, ...]}, ...}}
+//
+// A step of several stages is as many programs, which run one after the other: step_0, step_1 and so on. So a worker
+// can send the first gradients while it computes the others. The values of a step are numbered: first its variables,
+// then its columns, its results (python/disttrain/exporting/programs.py has their order), and the tensors that one
+// stage passes to later ones.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +34,8 @@ namespace disttrain::program {
 
 inline constexpr std::uint64_t kMaxSidecarBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kMaxColumns = 1024;
+inline constexpr std::size_t kMaxStages = 64;
+inline constexpr std::uint32_t kMaxPassed = 1'000'000;  // tensors between the stages of a step
 
 enum class Kind : std::uint8_t { kPt2, kTorchScript, kStableHlo };
 
@@ -43,8 +52,17 @@ struct SidecarVariable {
   bool is_persistent = true;  // whether the model's state_dict has it
 };
 
+// The numbers of the values that a stage takes and gives, in the order of its arguments and results. It takes
+// variables, columns, and what earlier stages have given.
+struct SidecarStage {
+  std::vector<std::uint32_t> takes;
+  std::vector<std::uint32_t> gives;
+};
+
 struct SidecarProgram {
   std::vector<std::uint32_t> columns;  // indices into ModelSpec::columns, in the order in which the program takes them
+  std::vector<SidecarStage> stages;    // at least one; all stages together give each result once
+  std::uint32_t values = 0;            // number of all values of the program
 };
 
 struct Sidecar {

@@ -79,7 +79,7 @@ class BadProgramTest(LastingClusterTest):
 
     def test_another_version_of_the_format(self):
         for source in SOURCES:
-            self.assert_program_fails(self.with_sidecar(source, lambda sidecar: sidecar.update(format=3)), "has format 3",
+            self.assert_program_fails(self.with_sidecar(source, lambda sidecar: sidecar.update(format=4)), "has format 4",
                                       "use a newer disttrain here")
 
     def test_another_kind_of_program(self):

@@ -2,12 +2,14 @@
 
 import contextlib
 import hashlib
+import operator
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import time
+import warnings
 
 import torch
 
@@ -41,18 +43,20 @@ def pick_cpu(wanted):
     return wanted
 
 
-def compile_program(program, name, cpu, say):
-    """Returns the paths of the program's files by their ENDINGS. `program` is an ExportedProgram."""
-    folder = _cache_folder() / _key(program, cpu)
+def compile_program(module, example, name, cpu, say):
+    """Returns the paths of the program's files by their ENDINGS. module: a GraphModule that torch.export has made, or a
+    part of one. example: tensors for its arguments."""
+    folder = _cache_folder() / _key(module, cpu)
     kept = _kept(folder)
     if kept:
         say(f"export: {name}: compiled before, taken from {folder.parent}")
         return kept
-    say(f"export: {name}: compiling {len(program.graph.nodes)} operations for {cpu}; this takes a minute or more")
+    say(f"export: {name}: compiling {len(module.graph.nodes)} operations for {cpu}; this takes a minute or more")
     start = time.monotonic()
     try:
-        with _settings(cpu):
-            files = torch._inductor.aot_compile(program.module(), *_example(program), options={"aot_inductor.package": True})
+        with _settings(cpu), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            files = torch._inductor.aot_compile(module, tuple(example), options={"aot_inductor.package": True})
     except Exception as error:  # the compilers of torch raise errors of many classes
         raise ExportError(f"export: AOTInductor can't compile the program {name}: {first_line(error)}") from error
     by_ending = {}
@@ -73,30 +77,28 @@ def load(files):
     return lambda tensors: runner.run(list(tensors))
 
 
-def _example(program):
-    arguments, keywords = program.example_inputs
-    return arguments, keywords
-
-
-def _key(program, cpu):
+def _key(module, cpu):
     """A hash of all that the library depends on. The names of a graph's values are the same in each run."""
     digest = hashlib.sha256()
 
     def add(*parts):
         digest.update(repr(parts).encode() + b"\n")
 
-    add("5", torch.__version__, cpu, _compiler_version(), os.uname().machine)
-    for node in program.graph.nodes:
+    add("6", torch.__version__, cpu, _compiler_version(), os.uname().machine)
+    for node in module.graph.nodes:
         add(node.op, node.name, str(node.target), str(node.args), str(node.kwargs))
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor):
                 add(str(value.dtype), [str(size) for size in value.shape], [str(size) for size in value.stride()])
             else:
                 add(str(value))
-    add(str(program.range_constraints))
-    for name, constant in sorted({**program.constants, **program.state_dict}.items()):
-        add(name, constant.dtype, tuple(constant.shape))
-        digest.update(constant.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+        if node.op == "get_attr":
+            constant = operator.attrgetter(node.target)(module)
+            if isinstance(constant, torch.Tensor):
+                add(constant.dtype, tuple(constant.shape))
+                digest.update(constant.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+            else:
+                add(str(constant.code))
     return digest.hexdigest()[:32]
 
 

@@ -7,6 +7,7 @@ import tempfile
 from disttrain.exporting import compiling, sidecar, torch_sidecar
 from disttrain.exporting.comparing import compare_compiled
 from disttrain.exporting.errors import ExportError
+from disttrain.exporting.stages import cut, run_stages
 from disttrain.exporting.trace import trace
 
 PROGRAMS = ("step", "evaluate", "predict")
@@ -18,15 +19,42 @@ def write(path, functions, cpu, say):
     for program in PROGRAMS:
         say(f"export: {program}: tracing")
         graphs[program] = trace(functions, program)
-    libraries = {}
+    libraries, stages = {}, {}
     for program, graph in graphs.items():
-        libraries[program] = compiling.compile_program(graph, program, cpu, say)
-        library = compiling.load(libraries[program])
-        compare_compiled(program, lambda tensors: graph.module()(*tensors), library, functions.example_arguments(program))
-    text, values = torch_sidecar.encode(functions, "pt2", cpu, PROGRAMS)
+        arguments = functions.example_arguments(program)
+        cuts = cut(graph, functions) if program == "step" else []
+        if cuts:
+            stages[program] = cuts
+            results = len(graph.graph_signature.user_outputs)
+            loaded = _compile_stages(program, cuts, arguments, results, cpu, say, libraries)
+        else:
+            libraries[program] = compiling.compile_program(graph.module(check_guards=False), arguments, program, cpu, say)
+            loaded = compiling.load(libraries[program])
+        compare_compiled(program, lambda tensors: graph.module()(*tensors), loaded, arguments)
+    text, values = torch_sidecar.encode(functions, "pt2", cpu, PROGRAMS, stages)
     # PyTorch's reader takes the members of the folder "extra" for texts.
     _write(path, libraries, {"extra/" + sidecar.JSON_NAME: text, "data/disttrain/" + sidecar.VALUES_NAME: values})
     say(f"export: wrote {path}: {os.path.getsize(path):,} bytes")
+
+
+def _compile_stages(program, stages, arguments, results, cpu, say, libraries):
+    """Adds the library of each stage to `libraries`. Returns the whole program, which has so many results, as a function
+    of a list of tensors."""
+    examples = run_stages(stages, [stage.module for stage in stages], arguments)
+    loaded = []
+    for index, stage in enumerate(stages):
+        name = f"{program}_{index}"
+        libraries[name] = compiling.compile_program(
+            stage.module, [examples[number] for number in stage.takes], name, cpu, say
+        )
+        library = compiling.load(libraries[name])
+        loaded.append(lambda *tensors, library=library: library(tensors))
+
+    def whole(tensors):
+        values = run_stages(stages, loaded, tensors)
+        return [values[len(arguments) + result] for result in range(results)]
+
+    return whole
 
 
 def _write(path, libraries, sidecars):

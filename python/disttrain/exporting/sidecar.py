@@ -11,6 +11,7 @@ import struct
 
 FORMAT = 1
 FORMAT_WITH_DOUBLES = 2  # a trainable or state variable is float64, and the programs take it as that
+FORMAT_WITH_STAGES = 3  # as 2, and the step may have stages
 JSON_NAME = "disttrain.json"
 VALUES_NAME = "disttrain.safetensors"
 # As is_metric_name in common/model_metric.h: a name's characters, and the names of a job's own figures.
@@ -41,17 +42,17 @@ def problem_of_metric_name(name):
     )
 
 
-def encode_json(*, kind, library, library_version, cpu, batch, variables, aliases, columns, metrics, programs):
+def encode_json(*, kind, library, library_version, cpu, batch, variables, aliases, columns, metrics, programs, stages=None):
     """The bytes of disttrain.json.
 
     kind: "pt2", "torchscript" or "stablehlo". library, library_version: what made it, such as "torch", "2.11.0".
     cpu: "", or the oldest processors that can run it. batch: the size of all batches, or None. variables: dicts with
     name, kind, shape, dtype, persistent. columns: dicts with name, dtype, shape, limit. metrics: {name: kind}.
-    programs: {name: names of its columns}.
+    programs: {name: names of its columns}. stages: {name of a program: its stages}, objects with takes and gives.
     """
     has_doubles = any(each["dtype"] == "float64" and each["kind"] != "frozen" for each in variables)
     described = {
-        "format": FORMAT_WITH_DOUBLES if has_doubles else FORMAT,
+        "format": FORMAT_WITH_STAGES if stages else FORMAT_WITH_DOUBLES if has_doubles else FORMAT,
         "kind": kind,
         "library": library,
         "library_version": library_version,
@@ -63,6 +64,8 @@ def encode_json(*, kind, library, library_version, cpu, batch, variables, aliase
         "metrics": [{"name": name, "kind": metric} for name, metric in metrics.items()],
         "programs": {name: {"columns": names} for name, names in programs.items()},
     }
+    for name, cuts in (stages or {}).items():
+        described["programs"][name]["stages"] = [{"takes": stage.takes, "gives": stage.gives} for stage in cuts]
     return json.dumps(described, indent=1).encode()
 
 

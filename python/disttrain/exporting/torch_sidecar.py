@@ -11,7 +11,7 @@ def torch_version():
     return torch.__version__.split("+")[0]
 
 
-def encode(functions, kind, cpu, programs):
+def encode(functions, kind, cpu, programs, stages=None):
     """The bytes of disttrain.json and of disttrain.safetensors."""
     described = functions.described
     text = sidecar.encode_json(
@@ -25,6 +25,7 @@ def encode(functions, kind, cpu, programs):
         columns=[column.described() for column in functions.batch.columns],
         metrics={name: metric.kind for name, metric in functions.metrics.items()},
         programs={program: functions.columns_of(program) for program in programs},
+        stages=stages,
     )
     return text, sidecar.encode_values([_tensor(variable) for variable in described.variables])
 

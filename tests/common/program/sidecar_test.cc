@@ -90,10 +90,61 @@ TEST(SidecarTest, RefusesWhatIsWrong) {
 }
 
 TEST(SidecarTest, NewerFormatAsksForANewerVersion) {
-  const Result<Sidecar> sidecar = parse_sidecar(changed("\"format\": 1", "\"format\": 3"), "p");
+  const Result<Sidecar> sidecar = parse_sidecar(changed("\"format\": 1", "\"format\": 4"), "p");
   ASSERT_FALSE(sidecar);
   EXPECT_EQ(sidecar.error().code, ErrorCode::kConfig);
   EXPECT_NE(sidecar.error().message.find("use a newer disttrain here"), std::string::npos);
+}
+
+// The variables are the values 0 to 2, the columns 3 and 4, the results 5 to 8.
+std::string with_stages(const std::string& stages) {
+  return changed("{\"columns\": [\"inputs\", \"labels\"]}",
+                 "{\"columns\": [\"inputs\", \"labels\"], \"stages\": " + stages + "}");
+}
+
+TEST(SidecarTest, StepWithoutStagesIsOneStage) {
+  const SidecarProgram step = parse_sidecar(kGood, "p")->programs.at("step");
+  ASSERT_EQ(step.stages.size(), 1U);
+  EXPECT_EQ(step.stages[0].takes, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(step.stages[0].gives, (std::vector<std::uint32_t>{5, 6, 7, 8}));
+  EXPECT_EQ(step.values, 9U);
+}
+
+TEST(SidecarTest, StepHasStages) {
+  const Result<Sidecar> sidecar = parse_sidecar(
+      with_stages(R"([{"takes": [0, 3, 4], "gives": [5, 8, 11]}, {"takes": [1, 11, 8], "gives": [6, 7]}])"), "p");
+  ASSERT_TRUE(sidecar) << sidecar.error().message;
+  const SidecarProgram& step = sidecar->programs.at("step");
+  ASSERT_EQ(step.stages.size(), 2U);
+  EXPECT_EQ(step.stages[1].takes, (std::vector<std::uint32_t>{1, 11, 8}));
+  EXPECT_EQ(step.stages[1].gives, (std::vector<std::uint32_t>{6, 7}));
+  EXPECT_EQ(step.values, 12U);
+}
+
+TEST(SidecarTest, RefusesStagesThatDoNotFitTogether) {
+  const struct {
+    const char* stages;
+    const char* words;
+  } cases[] = {
+      {"3", "aren't a list of 2 to 64 entries"},
+      {R"([{"takes": [], "gives": [5, 6, 7, 8]}])", "aren't a list of 2 to 64 entries"},
+      {R"([{"takes": [9], "gives": [5, 6]}, {"takes": [], "gives": [7, 8, 9]}])",
+       "takes value 9, which no stage before"},
+      {R"([{"takes": [], "gives": [5, 6, 4]}, {"takes": [], "gives": [7, 8]}])", "gives value 4, which is an input"},
+      {R"([{"takes": [], "gives": [5, 6]}, {"takes": [], "gives": [6, 7, 8]}])",
+       "gives value 6, which is an input, or"},
+      {R"([{"takes": [], "gives": [5, 6]}, {"takes": [], "gives": [8, 9]}])", "don't give all 4 results of the step"},
+      {R"([{"takes": [], "gives": []}, {"takes": [], "gives": []}])", "don't give all 4 results of the step"},
+      {R"([{"takes": [-1], "gives": [5, 6]}, {"takes": [], "gives": [7, 8]}])", "isn't an integer of 0 to 1000008"},
+      {R"([{"takes": [], "gives": [5, 6, 1000009]}, {"takes": [], "gives": [7, 8]}])",
+       "isn't an integer of 0 to 1000008"},
+      {R"([{"takes": []}, {"takes": [], "gives": [7, 8]}])", "takes or gives no list"},
+  };
+  for (const auto& [stages, words] : cases) {
+    const Result<Sidecar> sidecar = parse_sidecar(with_stages(stages), "p");
+    ASSERT_FALSE(sidecar) << stages;
+    EXPECT_NE(sidecar.error().message.find(words), std::string::npos) << sidecar.error().message;
+  }
 }
 
 TEST(SidecarTest, DeepNestingIsAnError) {

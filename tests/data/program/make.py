@@ -20,10 +20,23 @@ from torch import nn  # noqa: E402
 
 import disttrain  # noqa: E402
 from disttrain import metrics  # noqa: E402
+from disttrain.exporting import stages  # noqa: E402
 
 LEARNING_RATE = 0.1
 BATCHES = [8, 5, 2]  # the sizes of the steps' batches
 CPU = "x86-64-v3"
+
+
+class Head(nn.Module):
+    """As nn.Linear(8, 3), but the backward pass computes the weight's gradient before it reads the weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 3) / 3)
+        self.bias = nn.Parameter(torch.zeros(3))
+
+    def forward(self, inputs):
+        return inputs @ self.weight + self.bias
 
 
 class BatchNormNet(nn.Module):
@@ -36,7 +49,7 @@ class BatchNormNet(nn.Module):
         self.middle = nn.Linear(8, 8)
         self.again = nn.Linear(8, 8)
         self.again.weight = self.middle.weight
-        self.head = nn.Linear(8, 3)
+        self.head = Head()
         for parameter in self.body.parameters():
             parameter.requires_grad_(False)
 
@@ -106,21 +119,33 @@ def expected_of(model):
     }
 
 
+def export(model, path, cpu):
+    disttrain.export(
+        model,
+        nn.CrossEntropyLoss(),
+        batch_of(4),
+        path,
+        metrics={"accuracy": metrics.Accuracy(), "perplexity": metrics.Perplexity()},
+        cpu=cpu,
+    )
+
+
+def export_in_stages(model, path):
+    """Exports a model that is too small for stages in stages."""
+    least, stages.LEAST_BYTES = stages.LEAST_BYTES, 1
+    export(model, path, CPU)
+    stages.LEAST_BYTES = least
+
+
 def main():
     torch.manual_seed(7)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for name, model in (("batch_norm", BatchNormNet()), ("dropout", DropoutNet())):
             for ending, cpu in ((".pt2", CPU), (".pt", None)):
-                disttrain.export(
-                    model,
-                    nn.CrossEntropyLoss(),
-                    batch_of(4),
-                    folder / (name + ending),
-                    metrics={"accuracy": metrics.Accuracy(), "perplexity": metrics.Perplexity()},
-                    cpu=cpu,
-                )
+                export(model, folder / (name + ending), cpu)
             if name == "batch_norm":
+                export_in_stages(model, folder / "batch_norm_stages.pt2")
                 (folder / "expected.json").write_text(json.dumps(expected_of(model)))
         for file in folder.glob("*.pt"):
             remove_paths(file)

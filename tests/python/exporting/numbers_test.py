@@ -1,6 +1,7 @@
 """Traces programs of different kinds of models, and compares their results with those of plain PyTorch training."""
 
 import unittest
+import unittest.mock
 
 import in_torch
 
@@ -11,6 +12,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from disttrain import metrics  # noqa: E402
+from disttrain.exporting import stages  # noqa: E402
 from disttrain.exporting.batch import describe_batch  # noqa: E402
 from disttrain.exporting.model import FROZEN, STATE, TRAINABLE, describe_model  # noqa: E402
 from disttrain.exporting.programs import Functions  # noqa: E402
@@ -78,7 +80,11 @@ class Traced:
         with self.described.tracing_mode():
             self.functions = Functions(self.described, loss, self.batch, None, measured or {}, dtype)
             self.batch.set_limits(self.functions.observe(), limits or {})
-            self.programs = {name: trace(self.functions, name).module() for name in ("step", "evaluate", "predict")}
+            programs = {name: trace(self.functions, name) for name in ("step", "evaluate", "predict")}
+        self.programs = {name: program.module() for name, program in programs.items()}
+        # These models are too small to be cut.
+        with unittest.mock.patch.object(stages, "LEAST_BYTES", 1):
+            self.stages = stages.cut(programs["step"], self.functions)
         self.values = [variable.carried.clone() for variable in self.described.variables]
 
     def kinds(self):
@@ -86,7 +92,15 @@ class Traced:
 
     def run(self, program, columns):
         columns = [columns[name] for name in self.functions.columns_of(program)]
-        return self.programs[program](*self.values, *columns)
+        torch.manual_seed(1)
+        results = list(self.programs[program](*self.values, *columns))
+        if program == "step" and self.stages:
+            torch.manual_seed(1)
+            arguments = [*self.values, *columns]
+            values = stages.run_stages(self.stages, [stage.module for stage in self.stages], arguments)
+            for number, result in enumerate(results, len(arguments)):
+                assert torch.equal(values[number], result), f"the stages have another value {number}"
+        return results
 
     def step(self, columns, rate):
         """One step of SGD. Returns the loss's sum and the accumulators."""
@@ -140,6 +154,7 @@ class NumbersTest(unittest.TestCase):
     def test_ConvolutionAndBatchNorm(self):
         measured = {"accuracy": metrics.Accuracy(), "top": metrics.TopK(2)}
         traced = self.check(ConvNet(), nn.CrossEntropyLoss(), self.images, ["inputs"], "labels", measured=measured)
+        self.assertGreater(len(traced.stages), 1)
         kinds = traced.kinds()
         self.assertEqual([name for name, kind in kinds.items() if kind == STATE],
                          ["norm.running_mean", "norm.running_var", "norm.num_batches_tracked"])

@@ -132,6 +132,29 @@ class PackagesTest(unittest.TestCase):
             self.assertEqual(first.read("step/data/aotinductor/step/step.wrapper.so"),
                              second.read("again/data/aotinductor/step/step.wrapper.so"))
 
+    def test_StepOfALargeModelIsCompiledInStages(self):
+        torch.manual_seed(4)
+        model = nn.Sequential(nn.Linear(5, 800), nn.Dropout(0.5), nn.Linear(800, 800), nn.Linear(800, 800), nn.Linear(800, 3))
+        disttrain.export(model, nn.CrossEntropyLoss(), (self.inputs, self.labels), self.folder / "large.pt2",
+                         cpu="x86-64-v3", say=None)
+        text, values = self.sidecar("large.pt2")
+        described = json.loads(text)
+        self.assertEqual(described["format"], 3)
+        stages = described["programs"]["step"]["stages"]
+        # Two of 2.6 MB, and one for the small gradients behind them.
+        self.assertEqual(len(stages), 3)
+        first_result = len(described["variables"]) + 2
+        weights = {variable["name"]: first_result + 2 + index for index, variable in enumerate(described["variables"])}
+        self.assertIn(weights["3.weight"], stages[0]["gives"])
+        self.assertIn(weights["2.weight"], stages[1]["gives"])
+        # PyTorch runs the stages, too.
+        values = dict(enumerate([*tensors_of(values).values(), self.inputs[:4], self.labels[:4]]))
+        for index, stage in enumerate(stages):
+            library = torch._inductor.package.load_package(str(self.folder / "large.pt2"), f"step_{index}")
+            values.update(zip(stage["gives"], library.loader.run([values[number] for number in stage["takes"]])))
+        self.assertEqual(values[first_result].dtype, torch.float64)
+        self.assertEqual(values[weights["2.weight"]].shape, (800, 800))
+
     def test_FixedBatchIsInTheSidecar(self):
         disttrain.export(self.model, nn.CrossEntropyLoss(), (self.inputs, self.labels), self.folder / "fixed.pt",
                          dynamic_batch=False, say=None)

@@ -3,12 +3,14 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner_cpu.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 #include "common/check.h"
-#include "workerd/compute/program/libtorch.h"
+#include "workerd/compute/program/torch_program.h"
 #include "workerd/compute/program/unpacked.h"
-#include "workerd/compute/program/values.h"
+#include "workerd/compute/ready_front.h"
 
 extern "C" int disttrain_torch_name();
 
@@ -17,19 +19,24 @@ namespace {
 
 using Runner = torch::inductor::AOTIModelContainerRunnerCpu;
 
-class Pt2 final : public Computation {
+// A stage with its library. The lists are in the order of the flat arrays where that matters.
+struct LoadedStage {
+  program::SidecarStage numbers;
+  std::unique_ptr<Runner> runner;
+  std::vector<std::uint32_t> dropped;  // of numbers.takes: those that no later stage takes
+  std::vector<std::uint32_t> ended;    // of numbers.gives: those that no later stage takes, but for the scores
+  std::vector<std::uint32_t> written;  // of ModelSpec::variables: those whose result this stage gives
+  std::vector<std::uint32_t> final;    // those that have their result, and that no later stage reads
+};
+
+class Pt2 final : public TorchProgram {
  public:
-  Pt2(std::shared_ptr<program::Package> package, std::uint32_t threads)
-      : package_(std::move(package)), sidecar_(package_->sidecar()), threads_(threads) {}
+  Pt2(std::shared_ptr<program::Package> package, std::uint32_t threads) : TorchProgram(std::move(package), threads) {}
 
   // Loads the libraries and the frozen variables.
   Status load() {
-    for (const auto& [name, program] : sidecar_.programs) {
-      Result<UnpackedProgram> unpacked = UnpackedProgram::make(package_->file(), name);
-      if (!unpacked) return tl::unexpected(unpacked.error());
-      // The library stays loaded when its file is removed, at the end of this block.
-      runners_[name] = std::make_unique<Runner>(unpacked->library(), 1, true);
-    }
+    for (const auto& [name, program] : sidecar_.programs)
+      if (Status loaded = load_program(name, program); !loaded) return loaded;
     if (sidecar_.variables.size() > sidecar_.model.variables.size())  // some are frozen
       if (Status verified = package_->verify_values(); !verified) return verified;
     for (std::size_t v = 0; v < sidecar_.variables.size(); ++v) {
@@ -42,17 +49,13 @@ class Pt2 final : public Computation {
     return {};
   }
 
-  const ModelSpec& describe() const override { return sidecar_.model; }
-  Status takes(Program, std::uint64_t examples) const override {
-    return check_size(sidecar_, examples, package_->path());
-  }
-
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());
     layout_ = layout;
-    order_ = FlatOrder(layout);
+    front_ = ReadyFront(layout);
     parameters_ = parameters;
     gradients_ = gradients;
+    arrange();
     return guarded<Status>(package_->path() + ": opening the model", [&]() -> Status {
       std::size_t in_model = 0;
       for (std::size_t v = 0; v < inputs_.size(); ++v) {
@@ -64,89 +67,139 @@ class Pt2 final : public Computation {
     });
   }
 
-  Result<std::vector<float>> initial_values() override { return package_->initial_values(layout_); }
-
   Result<EngineOutput> step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
-    return run("step", "computing a step", batch, seed, [&](const std::vector<at::Tensor>& results) {
-      TORCH_CHECK(results.size() == 2 + sidecar_.model.variables.size(), "the program returned ", results.size(),
-                  " tensors; expected ", 2 + sidecar_.model.variables.size());
-      order_.write_all(
-          [&](std::uint32_t variable, std::uint64_t begin) {
-            write_result(results[2 + variable], sidecar_.model.variables[variable], parameters_.data() + begin,
-                         gradients_.data() + begin);
-          },
-          ready);
-      return scored(results, batch);
+    return run("step", "computing a step", batch, seed, [&](std::vector<at::Tensor> columns) {
+      front_.begin(ready);
+      const std::vector<at::Tensor> values = compute("step", std::move(columns));
+      const at::Tensor* const results = &values[first_result("step")];
+      return scored(results[0].item<double>(), results[1], batch);
     });
   }
 
   Result<EngineOutput> evaluate(const Batch& batch) override {
-    return run("evaluate", "evaluating", batch, {}, [&](const std::vector<at::Tensor>& results) {
-      TORCH_CHECK(results.size() == 2, "the program returned ", results.size(), " tensors; expected 2");
-      return scored(results, batch);
+    return run("evaluate", "evaluating", batch, {}, [&](std::vector<at::Tensor> columns) {
+      const std::vector<at::Tensor> values = compute("evaluate", std::move(columns));
+      const at::Tensor* const results = &values[first_result("evaluate")];
+      return scored(results[0].item<double>(), results[1], batch);
     });
   }
 
   Result<EngineOutput> predict(const Batch& batch) override {
-    return run("predict", "predicting", batch, {}, [&](const std::vector<at::Tensor>& results) {
-      TORCH_CHECK(results.size() == 1 && results[0].scalar_type() == at::kFloat &&
-                      results[0].numel() % static_cast<std::int64_t>(batch.examples) == 0,
-                  "the program didn't return one row of float32 for each record");
-      outputs_ = results[0].contiguous();
-      EngineOutput output;
-      output.examples = batch.examples;
-      output.outputs = {outputs_.const_data_ptr<float>(), static_cast<std::size_t>(outputs_.numel())};
-      return output;
+    return run("predict", "predicting", batch, {}, [&](std::vector<at::Tensor> columns) {
+      return predicted(compute("predict", std::move(columns))[first_result("predict")], batch);
     });
   }
 
  private:
-  template <typename Use>
-  Result<EngineOutput> run(const std::string& program, const char* doing, const Batch& batch, const StepSeed& seed,
-                           const Use& use) {
-    const auto found = sidecar_.programs.find(program);
-    if (found == sidecar_.programs.end())
-      return fail(ErrorCode::kConfig, package_->path() + " has no program for " + doing);
-    if (Status checked = check_batch(sidecar_, found->second.columns, batch, package_->path()); !checked)
-      return tl::unexpected(checked.error());
-    return guarded<Result<EngineOutput>>(package_->path() + ": " + doing, [&]() -> Result<EngineOutput> {
-      const c10::InferenceMode no_graph;
-      prepare_libtorch(threads_, seed);
-      std::vector<at::Tensor> inputs = inputs_;
-      for (const std::uint32_t c : found->second.columns)
-        inputs.push_back(view_of(batch.columns[c], sidecar_.model.columns[c], batch.examples));
-      return use(runners_.at(program)->boxed_run(std::move(inputs)));
-    });
+  std::size_t first_result(const std::string& program) const {
+    return sidecar_.variables.size() + sidecar_.programs.at(program).columns.size();
   }
 
-  // The loss and the metrics, which the programs step and evaluate return first.
-  EngineOutput scored(const std::vector<at::Tensor>& results, const Batch& batch) {
-    const at::Tensor metrics = results[1].contiguous();
-    TORCH_CHECK(metrics.scalar_type() == at::kDouble &&
-                    static_cast<std::size_t>(metrics.numel()) == accumulator_size(sidecar_.model.metrics),
-                "the program returned ", metrics.numel(), " numbers for the metrics; expected ",
-                accumulator_size(sidecar_.model.metrics));
-    const auto* numbers = metrics.const_data_ptr<double>();
-    metrics_.assign(numbers, numbers + metrics.numel());
-    EngineOutput output;
-    output.loss_sum = results[0].item<double>();
-    output.examples = batch.examples;
-    output.metrics = metrics_;
-    return output;
+  Status load_program(const std::string& name, const program::SidecarProgram& program) {
+    std::vector<LoadedStage>& stages = stages_[name];
+    for (std::size_t s = 0; s < program.stages.size(); ++s) {
+      const std::string library = program.stages.size() == 1 ? name : name + "_" + std::to_string(s);
+      Result<UnpackedProgram> unpacked = UnpackedProgram::make(package_->file(), library);
+      if (!unpacked) return tl::unexpected(unpacked.error());
+      // The library stays loaded when its file is removed, at the end of this block.
+      stages.push_back({program.stages[s], std::make_unique<Runner>(unpacked->library(), 1, true), {}, {}, {}, {}});
+    }
+    return {};
   }
 
-  const std::shared_ptr<program::Package> package_;
-  const program::Sidecar& sidecar_;
-  const std::uint32_t threads_;
-  std::map<std::string, std::unique_ptr<Runner>> runners_;  // by program
+  // Finds out for each stage of each program what becomes of the values after it.
+  void arrange() {
+    for (auto& [name, stages] : stages_) {
+      std::map<std::uint32_t, std::size_t> last;  // value -> the last stage that takes it
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        for (const std::uint32_t value : stages[s].numbers.takes) last[value] = s;
+        stages[s].dropped.clear();
+        stages[s].ended.clear();
+        stages[s].written.clear();
+        stages[s].final.clear();
+      }
+      const auto first = static_cast<std::uint32_t>(first_result(name) + kScores);
+      for (const auto& [value, stage] : last)
+        if (value >= first) stages[stage].dropped.push_back(value);
+      for (LoadedStage& stage : stages)
+        for (const std::uint32_t value : stage.numbers.gives)
+          if (value >= first && !last.contains(value)) stage.ended.push_back(value);
+      if (name != "step") continue;
+      const std::vector<std::uint32_t> inputs = inputs_of_model();
+      for (std::size_t s = 0; s < stages.size(); ++s)
+        for (const std::uint32_t value : stages[s].numbers.gives) {
+          if (value < first || value - first >= inputs.size()) continue;
+          const auto read = last.find(inputs[value - first]);
+          const std::size_t end = read == last.end() ? s : std::max(s, read->second);
+          stages[s].written.push_back(value - first);
+          stages[end].final.push_back(value - first);
+        }
+      for (LoadedStage& stage : stages)
+        for (std::vector<std::uint32_t>* variables : {&stage.written, &stage.final})
+          std::sort(variables->begin(), variables->end(), [this](std::uint32_t a, std::uint32_t b) {
+            return layout_.variable_begins[a] < layout_.variable_begins[b];
+          });
+    }
+  }
+
+  // For each of ModelSpec::variables, its index in the sidecar.
+  std::vector<std::uint32_t> inputs_of_model() const {
+    std::vector<std::uint32_t> inputs;
+    for (std::uint32_t v = 0; v < sidecar_.variables.size(); ++v)
+      if (sidecar_.variables[v].kind != program::SidecarVariable::Kind::kFrozen) inputs.push_back(v);
+    return inputs;
+  }
+
+  // Runs the stages of a program. Returns the values by their numbers: the inputs and the first results.
+  std::vector<at::Tensor> compute(const std::string& program, std::vector<at::Tensor> columns) {
+    const c10::InferenceMode no_graph;
+    std::vector<at::Tensor> values = inputs_;
+    std::move(columns.begin(), columns.end(), std::back_inserter(values));
+    values.resize(sidecar_.programs.at(program).values);
+    for (const LoadedStage& stage : stages_.at(program)) {
+      std::vector<at::Tensor> taken;
+      for (const std::uint32_t value : stage.numbers.takes) taken.push_back(values[value]);
+      // The stage frees each of these tensors when it has read it.
+      for (const std::uint32_t value : stage.dropped) values[value] = at::Tensor();
+      std::vector<at::Tensor> given = stage.runner->boxed_run(std::move(taken));
+      TORCH_CHECK(given.size() == stage.numbers.gives.size(), "the program returned ", given.size(),
+                  " tensors; expected ", stage.numbers.gives.size());
+      for (std::size_t i = 0; i < given.size(); ++i) values[stage.numbers.gives[i]] = kept(std::move(given[i]));
+      write(stage, values);
+      for (const std::uint32_t value : stage.ended) values[value] = at::Tensor();
+    }
+    return values;
+  }
+
+  // Parameters may change as soon as they are announced, so a tensor for a later stage can't be a part of them.
+  at::Tensor kept(at::Tensor value) const {
+    TORCH_CHECK(value.defined(), "the program returned no tensor");
+    const auto* const data = static_cast<const float*>(value.const_data_ptr());
+    const bool is_parameter =
+        !std::less<>()(data, parameters_.data()) && std::less<>()(data, parameters_.data() + parameters_.size());
+    return is_parameter ? value.clone() : std::move(value);
+  }
+
+  // Writes the results of variables that a stage has given, and announces what is final.
+  void write(const LoadedStage& stage, const std::vector<at::Tensor>& values) {
+    auto final = stage.final.begin();
+    const auto announce = [&] { front_.final_whole(*final++); };
+    for (const std::uint32_t v : stage.written) {
+      const std::uint64_t begin = layout_.variable_begins[v];
+      const std::size_t value = first_result("step") + kScores + v;
+      write_result(values[value], describe().variables[v], parameters_.data() + begin, gradients_.data() + begin);
+      while (final != stage.final.end() && layout_.variable_begins[*final] <= begin) announce();
+    }
+    while (final != stage.final.end()) announce();
+  }
+
+  static constexpr std::size_t kScores = 2;  // a step's results begin with the loss and the metrics
+
+  std::map<std::string, std::vector<LoadedStage>> stages_;  // by program
   std::vector<at::Tensor> inputs_;                          // one for each variable of the sidecar
-  Layout layout_;
-  FlatOrder order_;
+  ReadyFront front_;
   std::span<float> parameters_;
   std::span<float> gradients_;
-  // Results that the caller may look at until the next call.
-  std::vector<double> metrics_;
-  at::Tensor outputs_;
 };
 
 // Whether this processor has the instructions that the package was compiled for.

@@ -2,16 +2,18 @@
 
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/profiling_graph_executor_impl.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <functional>
 #include <map>
 
 #include "common/check.h"
-#include "workerd/compute/program/libtorch.h"
-#include "workerd/compute/program/values.h"
+#include "workerd/compute/program/torch_program.h"
+#include "workerd/compute/ready_front.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -21,7 +23,25 @@ constexpr const char* kModel = "model.";  // the saved module has the user's mod
 // One of ModelSpec::variables in the saved module. A tied parameter may be several tensors there.
 struct Bound {
   std::vector<at::Tensor> tensors;
-  float* value = nullptr;  // in the flat array of parameters
+  float* value = nullptr;   // in the flat array of parameters
+  at::Tensor gradient;      // a view of the flat array of gradients
+  std::size_t awaited = 0;  // of `tensors`: those whose gradient hasn't come in this step
+  bool has_gradient = false;
+};
+
+// Autograd calls this hook when the gradient of a leaf is final. Then it doesn't read the leaf any more: see
+// autograd_model.cc. The hook takes the gradient and gives autograd nothing to accumulate.
+class GradientHook final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit GradientHook(std::function<void(const at::Tensor&)> take) : take_(std::move(take)) {}
+
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    take_(gradients[0]);
+    return {at::Tensor()};
+  }
+
+ private:
+  const std::function<void(const at::Tensor&)> take_;
 };
 
 // Adds a tensor if it isn't one of `tensors` under another name.
@@ -31,21 +51,25 @@ void add(const at::Tensor& tensor, std::vector<at::Tensor>& tensors) {
   tensors.push_back(tensor);
 }
 
-class TorchScript final : public Computation {
+class TorchScript final : public TorchProgram {
  public:
   TorchScript(std::shared_ptr<program::Package> package, std::uint32_t threads)
-      : package_(std::move(package)), sidecar_(package_->sidecar()), threads_(threads) {}
+      : TorchProgram(std::move(package), threads) {}
 
   // Loads the module and finds its variables.
   Status load() {
     // The executor that profiles would compile a graph again for each size of batch. The simple one runs it as it is.
     torch::jit::getExecutorMode() = true;
     torch::jit::getProfilingMode() = false;
+    // libtorch doesn't compare checksums.
+    for (const program::Member& member : package_->file().members())
+      if (Status verified = package_->file().verify(member); !verified) return verified;
     module_ = torch::jit::load(package_->path(), at::kCPU);
     std::map<std::string, at::Tensor> tensors;
     for (const auto& parameter : module_.named_parameters()) tensors.emplace(parameter.name, parameter.value);
     for (const auto& buffer : module_.named_buffers()) tensors.emplace(buffer.name, buffer.value);
-    for (const VariableSpec& variable : sidecar_.model.variables) {
+    for (std::uint32_t v = 0; v < sidecar_.model.variables.size(); ++v) {
+      const VariableSpec& variable = sidecar_.model.variables[v];
       Bound bound;
       std::vector<std::string> names = {variable.name};
       for (const auto& [alias, name] : sidecar_.aliases)
@@ -55,27 +79,29 @@ class TorchScript final : public Computation {
       if (bound.tensors.empty() || static_cast<std::uint64_t>(bound.tensors[0].numel()) != element_count(variable))
         return fail(ErrorCode::kData, package_->path() + ": the saved module has no variable " + variable.name +
                                           " of this size; export the model again");
-      for (at::Tensor& tensor : bound.tensors) tensor.requires_grad_(variable.kind == VariableKind::kTrainable);
+      for (at::Tensor& tensor : bound.tensors) {
+        tensor.requires_grad_(variable.kind == VariableKind::kTrainable);
+        if (variable.kind == VariableKind::kTrainable)
+          torch::autograd::impl::add_hook(tensor, std::make_unique<GradientHook>([this, v](const at::Tensor& gradient) {
+                                            take_gradient(v, gradient);
+                                          }));
+      }
       bound_.push_back(std::move(bound));
     }
     return {};
   }
 
-  const ModelSpec& describe() const override { return sidecar_.model; }
-  Status takes(Program, std::uint64_t examples) const override {
-    return check_size(sidecar_, examples, package_->path());
-  }
-
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());
     layout_ = layout;
-    order_ = FlatOrder(layout);
+    front_ = ReadyFront(layout);
     gradients_ = gradients;
     return guarded<Status>(package_->path() + ": opening the model", [&]() -> Status {
       for (std::size_t v = 0; v < bound_.size(); ++v) {
         const VariableSpec& variable = describe().variables[v];
         bound_[v].value = parameters.data() + layout.variable_begins[v];
         if (variable.kind == VariableKind::kState) continue;
+        bound_[v].gradient = view_of(gradients.data() + layout.variable_begins[v], variable);
         const at::Tensor view = view_of(bound_[v].value, variable);
         for (at::Tensor& tensor : bound_[v].tensors)
           if (tensor.scalar_type() == view.scalar_type()) tensor.set_data(view);
@@ -84,63 +110,37 @@ class TorchScript final : public Computation {
     });
   }
 
-  Result<std::vector<float>> initial_values() override { return package_->initial_values(layout_); }
-
   Result<EngineOutput> step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
-    return run("step", "computing a step", batch, seed, [&](const std::vector<c10::IValue>& columns) {
-      const c10::IValue returned = module_.get_method("step")(columns);
+    return run("step", "computing a step", batch, seed, [&](const std::vector<at::Tensor>& columns) {
+      const c10::IValue returned = call("step", columns);
       const at::Tensor loss = returned.toTupleRef().elements().at(0).toTensor();
-      const std::vector<at::Tensor> gradients = gradients_of(loss);
-      const at::NoGradGuard no_graph;
-      std::vector<const at::Tensor*> first(bound_.size());  // each trainable variable's first entry of `gradients`
-      const at::Tensor* next = gradients.data();
-      for (std::size_t v = 0; v < bound_.size(); ++v)
-        if (describe().variables[v].kind == VariableKind::kTrainable)
-          next = (first[v] = next) + bound_[v].tensors.size();
-      order_.write_all([&](std::uint32_t variable, std::uint64_t) { write(variable, first[variable]); }, ready);
-      return scored(returned, batch);
+      front_.begin(ready);
+      // A step has changed the state variables when it has computed the loss.
+      for (std::uint32_t v = 0; v < bound_.size(); ++v)
+        if (describe().variables[v].kind == VariableKind::kState) write_state(v);
+      backward(loss);
+      return scored_of(returned, batch);
     });
   }
 
   Result<EngineOutput> evaluate(const Batch& batch) override {
-    return run("evaluate", "evaluating", batch, {}, [&](const std::vector<c10::IValue>& columns) {
+    return run("evaluate", "evaluating", batch, {}, [&](const std::vector<at::Tensor>& columns) {
       const at::NoGradGuard no_graph;
-      return scored(module_.get_method("evaluate")(columns), batch);
+      return scored_of(call("evaluate", columns), batch);
     });
   }
 
   Result<EngineOutput> predict(const Batch& batch) override {
-    return run("predict", "predicting", batch, {}, [&](const std::vector<c10::IValue>& columns) {
+    return run("predict", "predicting", batch, {}, [&](const std::vector<at::Tensor>& columns) {
       const at::NoGradGuard no_graph;
-      const at::Tensor outputs = module_.get_method("predict")(columns).toTensor();
-      TORCH_CHECK(
-          outputs.scalar_type() == at::kFloat && outputs.numel() % static_cast<std::int64_t>(batch.examples) == 0,
-          "the program didn't return one row of float32 for each record");
-      outputs_ = outputs.contiguous();
-      EngineOutput output;
-      output.examples = batch.examples;
-      output.outputs = {outputs_.const_data_ptr<float>(), static_cast<std::size_t>(outputs_.numel())};
-      return output;
+      return predicted(call("predict", columns).toTensor(), batch);
     });
   }
 
  private:
-  template <typename Use>
-  Result<EngineOutput> run(const std::string& program, const char* doing, const Batch& batch, const StepSeed& seed,
-                           const Use& use) {
-    const auto found = sidecar_.programs.find(program);
-    if (found == sidecar_.programs.end())
-      return fail(ErrorCode::kConfig, package_->path() + " has no program for " + doing);
-    if (Status checked = check_batch(sidecar_, found->second.columns, batch, package_->path()); !checked)
-      return tl::unexpected(checked.error());
-    return guarded<Result<EngineOutput>>(package_->path() + ": " + doing, [&]() -> Result<EngineOutput> {
-      prepare_libtorch(threads_, seed);
-      take_values();
-      std::vector<c10::IValue> columns;
-      for (const std::uint32_t c : found->second.columns)
-        columns.emplace_back(view_of(batch.columns[c], sidecar_.model.columns[c], batch.examples));
-      return use(columns);
-    });
+  c10::IValue call(const char* program, const std::vector<at::Tensor>& columns) {
+    take_values();
+    return module_.get_method(program)({columns.begin(), columns.end()});
   }
 
   // Copies the values of the variables that don't lie in the flat array: state, which a step changes in place, and
@@ -157,54 +157,51 @@ class TorchScript final : public Computation {
     }
   }
 
-  // The gradients of all tensors of the trainable variables. A parameter that the loss doesn't depend on has none.
-  std::vector<at::Tensor> gradients_of(const at::Tensor& loss) {
-    std::vector<at::Tensor> leaves;
-    for (std::size_t v = 0; v < bound_.size(); ++v)
-      if (describe().variables[v].kind == VariableKind::kTrainable)
-        leaves.insert(leaves.end(), bound_[v].tensors.begin(), bound_[v].tensors.end());
-    return torch::autograd::grad({loss}, leaves, {}, std::nullopt, false, true);
+  // Writes all gradients, and announces each when it is final.
+  void backward(const at::Tensor& loss) {
+    for (Bound& bound : bound_) {
+      bound.awaited = bound.tensors.size();
+      bound.has_gradient = false;
+    }
+    torch::autograd::backward({loss});
+    // The loss doesn't depend on these parameters.
+    for (std::uint32_t v = 0; v < bound_.size(); ++v)
+      if (describe().variables[v].kind == VariableKind::kTrainable && bound_[v].awaited > 0) end_gradient(v);
   }
 
-  // Writes the gradient of a variable, the sum over its tensors, or the new value of a state variable.
-  void write(std::uint32_t v, const at::Tensor* gradients) {
-    const VariableSpec& variable = describe().variables[v];
-    float* out = gradients_.data() + layout_.variable_begins[v];
-    if (variable.kind == VariableKind::kState)
-      return write_result(bound_[v].tensors[0], variable, bound_[v].value, out);
-    at::Tensor sum = view_of(out, variable);
-    sum.zero_();
-    for (std::size_t i = 0; i < bound_[v].tensors.size(); ++i)
-      if (gradients[i].defined()) sum.add_(gradients[i]);
+  // The gradient of a variable is the sum over its tensors.
+  void take_gradient(std::uint32_t v, const at::Tensor& gradient) {
+    Bound& bound = bound_[v];
+    const at::NoGradGuard no_graph;
+    if (gradient.defined() && std::exchange(bound.has_gradient, true))
+      bound.gradient.add_(gradient);
+    else if (gradient.defined())
+      bound.gradient.copy_(gradient);
+    if (--bound.awaited == 0) end_gradient(v);
   }
 
-  EngineOutput scored(const c10::IValue& returned, const Batch& batch) {
+  void end_gradient(std::uint32_t v) {
+    if (!bound_[v].has_gradient) bound_[v].gradient.zero_();
+    front_.final_whole(v);
+  }
+
+  void write_state(std::uint32_t v) {
+    const at::NoGradGuard no_graph;
+    write_result(bound_[v].tensors[0], describe().variables[v], bound_[v].value,
+                 gradients_.data() + layout_.variable_begins[v]);
+    front_.final_whole(v);
+  }
+
+  EngineOutput scored_of(const c10::IValue& returned, const Batch& batch) {
     const auto& elements = returned.toTupleRef().elements();
-    const at::Tensor metrics = elements.at(1).toTensor().contiguous();
-    TORCH_CHECK(metrics.scalar_type() == at::kDouble &&
-                    static_cast<std::size_t>(metrics.numel()) == accumulator_size(sidecar_.model.metrics),
-                "the program returned ", metrics.numel(), " numbers for the metrics; expected ",
-                accumulator_size(sidecar_.model.metrics));
-    const auto* numbers = metrics.const_data_ptr<double>();
-    metrics_.assign(numbers, numbers + metrics.numel());
-    EngineOutput output;
-    output.loss_sum = elements.at(0).toTensor().item<double>() * static_cast<double>(batch.examples);
-    output.examples = batch.examples;
-    output.metrics = metrics_;
-    return output;
+    return scored(elements.at(0).toTensor().item<double>() * static_cast<double>(batch.examples),
+                  elements.at(1).toTensor(), batch);
   }
 
-  const std::shared_ptr<program::Package> package_;
-  const program::Sidecar& sidecar_;
-  const std::uint32_t threads_;
   torch::jit::Module module_;
   std::vector<Bound> bound_;  // one for each of ModelSpec::variables
-  Layout layout_;
-  FlatOrder order_;
+  ReadyFront front_;
   std::span<float> gradients_;
-  // Results that the caller may look at until the next call.
-  std::vector<double> metrics_;
-  at::Tensor outputs_;
 };
 
 }  // namespace

@@ -59,23 +59,4 @@ Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint3
   return {};
 }
 
-FlatOrder::FlatOrder(const Layout& layout) {
-  for (std::size_t v = 0; v < layout.model.variables.size(); ++v)
-    places_.push_back(
-        {static_cast<std::uint32_t>(v), layout.variable_begins[v], word_count(layout.model.variables[v])});
-  std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
-}
-
-void FlatOrder::write_all(const std::function<void(std::uint32_t variable, std::uint64_t begin)>& write,
-                          const RangeReady& ready) const {
-  std::uint64_t announced = 0;
-  for (const Place& place : places_) {
-    write(place.variable, place.begin);
-    const std::uint64_t end = place.begin + place.words;
-    if (!ready || (end - announced < kMaxBucketWords && &place != &places_.back())) continue;
-    ready(announced, end);
-    announced = end;
-  }
-}
-
 }  // namespace disttrain::workerd

@@ -1,14 +1,11 @@
-// The values of a program's variables and columns: checks on what enters a program, and the way of its results into the
-// flat arrays. This part is the same for compiled programs and for TorchScript, and doesn't know libtorch.
+// Checks on the columns that enter a program. They are the same for compiled programs and for TorchScript, and don't
+// need libtorch.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "common/layout.h"
 #include "common/program/sidecar.h"
 #include "common/result.h"
 #include "workerd/compute/computation.h"
@@ -23,25 +20,5 @@ Status check_size(const program::Sidecar& sidecar, std::uint64_t examples, const
 // got such an index.
 Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint32_t>& columns, const Batch& batch,
                    const std::string& path);
-
-// The variables of a layout in the order of the flat arrays.
-class FlatOrder {
- public:
-  FlatOrder() = default;
-  explicit FlatOrder(const Layout& layout);
-
-  // Calls write(v, begin) for each variable v of ModelSpec::variables, which begins at flat word `begin`. After each
-  // bucket's worth of words it announces them by `ready`, which may be empty.
-  void write_all(const std::function<void(std::uint32_t variable, std::uint64_t begin)>& write,
-                 const RangeReady& ready) const;
-
- private:
-  struct Place {
-    std::uint32_t variable = 0;
-    std::uint64_t begin = 0;
-    std::uint64_t words = 0;
-  };
-  std::vector<Place> places_;
-};
 
 }  // namespace disttrain::workerd

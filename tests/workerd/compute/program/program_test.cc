@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "tests/common/program/packages.h"
@@ -110,13 +112,19 @@ class ProgramTest : public testing::TestWithParam<const char*> {
   void SetUp() override {
     if (const std::string reason = reason_to_skip(); !reason.empty()) GTEST_SKIP() << reason;
   }
-  std::string batch_norm() const { return made(std::string("batch_norm.") + GetParam()); }
-  std::string dropout() const { return made(std::string("dropout.") + GetParam()); }
+  std::string batch_norm() const { return made(std::string("batch_norm") + GetParam()); }
+  std::string dropout() const {
+    return made(std::string("dropout") + (GetParam() == std::string(".pt") ? ".pt" : ".pt2"));
+  }
   Json expected() const { return Json::parse(program::test::read_file(made("expected.json"))); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ProgramTest, testing::Values("pt2", "pt"),
-                         [](const auto& kind) { return std::string(kind.param); });
+// In batch_norm_stages.pt2 the step has several stages.
+INSTANTIATE_TEST_SUITE_P(Kinds, ProgramTest, testing::Values(".pt2", "_stages.pt2", ".pt"), [](const auto& kind) {
+  std::string name = kind.param;
+  std::erase_if(name, [](char c) { return c == '.' || c == '_'; });
+  return name;
+});
 
 TEST_P(ProgramTest, DescribesTheModelWithoutItsFrozenVariables) {
   const Loaded loaded(batch_norm());
@@ -190,6 +198,57 @@ TEST_P(ProgramTest, StepAnnouncesAllElementsInOrder) {
   };
   ASSERT_TRUE(loaded.computation->step(columns.batch(), {}, ready));
   EXPECT_EQ(announced, loaded.gradients.size());
+}
+
+// Gradients that are final leave while the program computes the others.
+TEST_P(ProgramTest, StepAnnouncesFinalGradientsBeforeItsEnd) {
+  if (GetParam() == std::string(".pt2")) return;  // a single program
+  Loaded loaded(batch_norm());
+  Columns columns(4, 1);
+  std::vector<std::uint64_t> missing;  // after each announcement, the gradients that aren't written
+  const RangeReady ready = [&](std::uint64_t, std::uint64_t) {
+    missing.push_back(static_cast<std::uint64_t>(std::count_if(loaded.gradients.begin(), loaded.gradients.end(),
+                                                               [](float value) { return std::isnan(value); })));
+  };
+  ASSERT_TRUE(loaded.computation->step(columns.batch(), {}, ready));
+  ASSERT_GT(missing.size(), 1U);
+  EXPECT_GT(missing.front(), 0U);
+  EXPECT_EQ(missing.back(), 0U);
+}
+
+// A worker may write new values over the parameters that a step has announced.
+TEST_P(ProgramTest, AnnouncedParametersAreNotReadAgain) {
+  Loaded loaded(batch_norm());
+  Columns columns(4, 1);
+  ASSERT_TRUE(loaded.computation->step(columns.batch(), {}, {}));
+  const std::vector<float> expected = loaded.gradients;
+  const RangeReady overwrite = [&](std::uint64_t begin, std::uint64_t end) {
+    std::fill(loaded.parameters.begin() + static_cast<std::ptrdiff_t>(begin),
+              loaded.parameters.begin() + static_cast<std::ptrdiff_t>(end), NAN);
+  };
+  ASSERT_TRUE(loaded.computation->step(columns.batch(), {}, overwrite));
+  EXPECT_EQ(loaded.gradients, expected);
+}
+
+TEST_P(ProgramTest, DamageOfAnyValueIsAnError) {
+  const std::string whole = program::test::read_file(batch_norm());
+  const Members members = program::test::members_of(batch_norm());
+  const auto values = std::find_if(members.begin(), members.end(),
+                                   [](const auto& member) { return member.first.ends_with(".safetensors"); });
+  std::uint64_t header = 0;
+  std::memcpy(&header, values->second.data(), sizeof(header));
+  // The frozen variable body.weight comes first. A file of TorchScript has its values once more.
+  const std::string frozen = values->second.substr(sizeof(header) + header, 6 * 8 * sizeof(float));
+  const program::test::Folder folder;
+  std::size_t places = 0;
+  for (std::size_t at = whole.find(frozen); at != std::string::npos; at = whole.find(frozen, at + 1)) {
+    std::string damaged = whole;
+    damaged[at + 5] ^= 1;
+    EXPECT_NE(Loaded(folder.write("damaged" + std::string(GetParam()), damaged)).error.find("has a wrong checksum"),
+              std::string::npos);
+    ++places;
+  }
+  EXPECT_EQ(places, GetParam() == std::string(".pt") ? 2U : 1U);
 }
 
 TEST_P(ProgramTest, BatchOfOneRecordKeepsTheVariance) {
