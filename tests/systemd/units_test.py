@@ -94,6 +94,11 @@ class UnitsTest(unittest.TestCase):
                 self.assertTrue(checks[0].endswith("--check"), checks)
                 self.assertIn("-HUP", checks[1])
 
+    # By default, systemd stops a unit if the kernel kills one of its processes for memory.
+    def test_worker_outlives_a_trainer_that_is_killed_for_memory(self):
+        for unit in ("workerd.service", "workerd@.service"):
+            self.assertIn("OOMPolicy=continue", self.settings(unit))
+
     def test_user_and_folders_are_made(self):
         if shutil.which("systemd-sysusers") is None:
             self.skipTest("no systemd-sysusers here")
