@@ -65,6 +65,11 @@ void expect_like_own_kernels(const ModelSection& model, const TestBatch& batch, 
   for (std::size_t v = 0; v < bench.spec().variables.size(); ++v)
     for (std::size_t e = 0; e < bench.gradient(v).size(); ++e)
       ASSERT_NEAR(bench.gradient(v)[e], own.gradient(v)[e], 1e-5) << bench.spec().variables[v].name << " " << e;
+  const Result<EngineOutput> own_step = own.computation().step(records.batch(), seed, {});
+  const Result<EngineOutput> step = bench.computation().step(records.batch(), seed, {});
+  ASSERT_TRUE(own_step && step);
+  EXPECT_TRUE(std::ranges::equal(step->metrics, own_step->metrics));
+  EXPECT_EQ(step->metrics.size(), accumulator_size(bench.spec().metrics));
   const Result<EngineOutput> expected = own.evaluate(records);
   const Result<EngineOutput> evaluated = bench.evaluate(records);
   ASSERT_TRUE(expected && evaluated);

@@ -110,13 +110,16 @@ class AutogradModel final : public Computation {
         if (variable.next_value.defined()) variable.next_value.copy_(variable.value);
       front_.begin(ready);
       const at::Tensor outputs = forward(columns, &seed);
-      const at::Tensor loss = loss_sum(outputs, wanted(columns)) / outputs.size(0);
+      const Wanted expected = wanted(columns);
+      const at::Tensor loss = loss_sum(outputs, expected) / outputs.size(0);
       const double mean = loss.item<double>();
+      score(outputs.detach().contiguous(), expected);
       // Autograd doesn't read the state variables in the backward pass of a step.
       for (std::uint32_t v = 0; v < variables_.size(); ++v)
         if (variables_[v].next_value.defined()) front_.final_whole(v);
       torch::autograd::backward({loss});
-      return EngineOutput{.loss_sum = mean * static_cast<double>(batch.examples), .examples = batch.examples};
+      return EngineOutput{
+          .loss_sum = mean * static_cast<double>(batch.examples), .examples = batch.examples, .metrics = scores_};
     });
   }
 
@@ -127,11 +130,7 @@ class AutogradModel final : public Computation {
       const at::Tensor outputs = forward(columns, nullptr).contiguous();
       const Wanted expected = wanted(columns);
       const double mean = loss_sum(outputs, expected).item<double>() / static_cast<double>(outputs.size(0));
-      std::fill(scores_.begin(), scores_.end(), 0.0);
-      add_scores(spec_.metrics,
-                 {model_.loss, static_cast<std::uint64_t>(outputs.size(0)), values_of<float>(outputs),
-                  values_of<std::int64_t>(expected.labels), values_of<float>(expected.targets)},
-                 scores_);
+      score(outputs, expected);
       return EngineOutput{
           .loss_sum = mean * static_cast<double>(batch.examples), .examples = batch.examples, .metrics = scores_};
     });
@@ -155,6 +154,15 @@ class AutogradModel final : public Computation {
     } catch (const autograd::BadRecord& error) {
       return fail(ErrorCode::kData, error.what());
     }
+  }
+
+  // Computes the metrics. `outputs` must be contiguous.
+  void score(const at::Tensor& outputs, const Wanted& expected) {
+    std::fill(scores_.begin(), scores_.end(), 0.0);
+    add_scores(spec_.metrics,
+               {model_.loss, static_cast<std::uint64_t>(outputs.size(0)), values_of<float>(outputs),
+                values_of<std::int64_t>(expected.labels), values_of<float>(expected.targets)},
+               scores_);
   }
 
   at::Tensor forward(const std::vector<at::Tensor>& columns, const StepSeed* seed) const {
