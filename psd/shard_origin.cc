@@ -78,8 +78,9 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
   if (!checkpoint_) {
     const Status read = checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout,
                                                     shard, store.parameters(), is_cancelled);
-    if (read) store.begin_averages();
-    return read;
+    if (!read) return fail(read.error().code, "checkpoint.init_from: " + read.error().message);
+    store.begin_averages();
+    return {};
   }
   // The job may have got evaluate.average after this checkpoint was made, or lost it.
   const checkpoint::Manifest& manifest = checkpoint_->manifest;

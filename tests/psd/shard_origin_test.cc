@@ -150,6 +150,15 @@ TEST_F(ShardOriginTest, JobsFolderOfWhichTheChiefNamedNoCheckpointIsRefused) {
   EXPECT_THAT(restored.error().message, HasSubstr("name one of the checkpoints in it"));
 }
 
+TEST_F(ShardOriginTest, ErrorOfFirstParametersNamesTheKey) {
+  job_.restore_path = "";
+  job_.init_path = "/nowhere";
+  const Status restored = restore();
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::kNoInput);
+  EXPECT_THAT(restored.error().message, testing::StartsWith("checkpoint.init_from: /nowhere isn't there"));
+}
+
 // If a ps calls a checkpoint damaged, the chief sets it aside. Here the checkpoint is intact, and only its file system
 // was unmounted for a moment.
 TEST_F(ShardOriginTest, FolderThatGoesAwayWhileItIsReadIsNotDamage) {

@@ -128,7 +128,9 @@ Status check_init_from(Plan& plan) {
   if (section.init_from.empty()) return {};
   checkpoint::DiskFiles files;
   const Status fits = checkpoint::check_parameters(files, section.init_from, section.init_map, plan.layout.model);
-  if (fits || fits.error().code != ErrorCode::kNoInput) return fits;
+  if (fits) return {};
+  if (fits.error().code != ErrorCode::kNoInput)
+    return fail(fits.error().code, "checkpoint.init_from: " + fits.error().message);
   plan.init_from = "checkpoint.init_from wasn't checked, because its file isn't on this host; the ps tasks need it: " +
                    fits.error().message;
   return {};
