@@ -1,6 +1,10 @@
 // Views of float64 values in arrays of words. See common/layout.h for the words.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -39,6 +43,16 @@ std::span<const T> values_in(std::span<const float> words) {
 template <typename Body>
 decltype(auto) with_type(DType dtype, const Body& body) {
   return dtype == DType::kFloat64 ? body(double()) : body(float());
+}
+
+// The index of the first element in these words that is NaN or infinite.
+inline std::optional<std::uint64_t> first_nonfinite(std::span<const float> words, DType dtype) {
+  return with_type(dtype, [words]<typename T>(T) -> std::optional<std::uint64_t> {
+    const std::span<const T> values = values_in<T>(words);
+    const auto bad = std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(value); });
+    if (bad == values.end()) return std::nullopt;
+    return static_cast<std::uint64_t>(bad - values.begin());
+  });
 }
 
 }  // namespace disttrain

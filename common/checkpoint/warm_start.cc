@@ -29,6 +29,11 @@ std::string first_of(const std::vector<std::string>& names) {
   return names.empty() ? "nothing" : text;
 }
 
+// "w0", or "fc1.weight (for w0)" if the file has another name for the model's variable w0.
+std::string name_in_file(const Weights::Variable& theirs, const std::string& ours) {
+  return theirs.name + (theirs.name == ours ? "" : " (for " + ours + ")");
+}
+
 // Finds the source variable in the weights file for each variable of the model, and collects every problem. "theirs"
 // are the names in the weights file; "ours" are the names of the model.
 class Matching {
@@ -88,7 +93,7 @@ class Matching {
   }
 
   void compare(const VariableSpec& ours, const Weights::Variable& theirs) {
-    const std::string name = theirs.name + (theirs.name == ours.name ? "" : " (for " + ours.name + ")");
+    const std::string name = name_in_file(theirs, ours.name);
     if (theirs.shape != ours.shape)
       say("the file's " + name + " has shape " + shape_text(theirs.shape) + "; the model expects " +
           shape_text(ours.shape));
@@ -135,6 +140,13 @@ Status read_parameters(Files& files, const std::string& path, const std::map<std
         const Status read = disttrain::with_type(
             wanted[v].dtype, [&]<typename T>(T) { return weights->read((*matched)[v], first, values_in<T>(out)); });
         if (!read) return read;
+        if (const std::optional<std::uint64_t> bad = first_nonfinite(out, wanted[v].dtype))
+          return fail(ErrorCode::kData, "can't take the initial parameters from " + weights->path() + ": the file's " +
+                                            name_in_file(weights->variables()[(*matched)[v]], wanted[v].name) +
+                                            " has a value that is NaN or infinite as " + to_string(wanted[v].dtype) +
+                                            ", at index " + std::to_string(first + *bad) + " of its " +
+                                            std::to_string(element_count(target.model.variables[v])) +
+                                            " values in row-major order; correct the file, or name another one");
       }
     }
   return {};

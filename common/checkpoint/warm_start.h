@@ -20,8 +20,9 @@ namespace disttrain::checkpoint {
 // ignored: frozen ones keep the values of their program. `parameters` has shard_words(target, shard) words.
 //
 // Fails with kConfig if a variable is missing or has another shape, if the map has an unknown name, or if a dtype can't
-// be converted. One message lists all these problems, and it is the same for every shard. Fails with kTemporary if it
-// was cancelled. After an error the content of `parameters` is undefined.
+// be converted. One message lists all these problems, and it is the same for every shard. Fails with kData if a value
+// of this shard is NaN or infinite, also if only the rounding makes it infinite. Fails with kTemporary if it was
+// cancelled. After an error the content of `parameters` is undefined.
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                        const Layout& target, ShardId shard, std::span<float> parameters,
                        const IsCancelled& is_cancelled = {});

@@ -67,6 +67,11 @@ class BadTrainerTest(LastingClusterTest):
         self.assert_trainer_fails(RAW_TRAINER + "signal.pause()\n", "the trainer hasn't answered for 1 s (while it started)",
                                   model='start_timeout = "1s"')
 
+    def test_initial_values_that_arent_finite(self):
+        self.assert_trainer_fails(NUMPY_TRAINER.replace("np.zeros((2, 3))", "np.array([[0, 1, 2], [3, np.inf, np.nan]])") + STEP,
+                                  "job bad failed because of worker/0: the trainer gave initial values that are NaN or "
+                                  'infinite: the variable "w" has one at index 4 of its 6 values in row-major order; ')
+
     # ---- in a step ----
 
     def test_exception_in_step_1000_is_shown_as_python_prints_it(self):

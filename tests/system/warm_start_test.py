@@ -62,6 +62,21 @@ class WarmStartTest(SystemTest):
                         self.up(*self.warm(file, wrong))):
             self.assert_refused(outcome, 78, "init_map", "did you mean")
 
+    def test_values_that_are_not_finite_are_refused(self):
+        file = self.folder / "nan.safetensors"
+        description = self.folder / "nan.json"
+        description.write_text(json.dumps({"metadata": {}, "tensors": {
+            "w": {"dtype": "F32", "shape": [32, 10], "values": [0.5] * 77 + [float("nan")] * 243},
+            "layer0/weight": {"dtype": "F32", "shape": [784, 32], "values": [0.5] * 784 * 32},
+            "layer0/bias": {"dtype": "F32", "shape": [32], "values": [0.5] * 32},
+            "layer1/bias": {"dtype": "F32", "shape": [10], "values": [0.5] * 10}}}))
+        subprocess.run([sys.executable, PLAIN_SAFETENSORS, "write", file, description], check=True)
+        outcome = self.up(*self.warm(file, {"w": "layer1/weight"}))
+        self.assert_refused(outcome, 65, "checkpoint.init_from: can't take the initial parameters from "
+                            f"{file}: the file's w (for layer1/weight) has a value that is NaN or infinite as float32, at "
+                            "index 77 of its 320 values in row-major order")
+        self.assertEqual(outcome.err.count("NaN"), 1, outcome.err)
+
     def test_missing_file_is_no_input_and_plan_says_so(self):
         missing = self.folder / "nowhere.safetensors"
         self.assert_refused(self.up(*self.warm(missing)), 66, str(missing))

@@ -7,6 +7,7 @@
 
 #include "common/check.h"
 #include "common/daemon/clock.h"
+#include "common/doubles.h"
 #include "common/timeouts.h"
 
 namespace disttrain::workerd {
@@ -43,6 +44,22 @@ Status check_data(const TrainerModel& model, const TrainerOptions& options) {
                 "has a data set of its own, but the job has one, too; call job.batches() without a data set, or remove "
                 "the section [data] from job.toml");
   return {};
+}
+
+// Returns what is wrong with the first initial value that is NaN or infinite, or "". `values` are laid out as `layout`
+// says.
+std::string problem_with_values(const Layout& layout, std::span<const float> values) {
+  for (std::size_t v = 0; v < layout.model.variables.size(); ++v) {
+    const VariableSpec& variable = layout.model.variables[v];
+    const auto bad = first_nonfinite(values.subspan(layout.variable_begins[v], word_count(variable)), variable.dtype);
+    if (!bad) continue;
+    const bool is_state = variable.kind == VariableKind::kState;
+    return "gave initial values that are NaN or infinite: the variable \"" + variable.name + "\" has one at index " +
+           std::to_string(*bad) + " of its " + std::to_string(element_count(variable)) +
+           " values in row-major order; let the script of model.trainer give the model finite values before its loop" +
+           (is_state ? ", or register a buffer of constants with persistent=False" : "");
+  }
+  return "";
 }
 
 ModelSpec spec_of(const TrainerModel& model, const TrainerOptions& options) {
@@ -180,6 +197,8 @@ Result<std::vector<float>> TrainerEngine::initial_values() {
   if (!answer) return tl::unexpected(drop_trainer(answer.error()));
   if (!std::holds_alternative<TrainerValues>(*answer))
     return tl::unexpected(drop_trainer(trainer_->refuse("didn't answer with its initial values")));
+  if (const std::string problem = problem_with_values(layout_, gradients_); !problem.empty())
+    return tl::unexpected(drop_trainer(trainer_->refuse(problem)));
   trainer_->set_activity("between two computations");
   return std::vector<float>(gradients_.begin(), gradients_.end());
 }

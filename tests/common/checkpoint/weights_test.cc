@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/warm_start.h"
@@ -243,6 +244,19 @@ TEST_F(WarmStart, AMapIsCheckedOnBothSides) {
               HasSubstr("names \"W9\", which isn't in the model (it has w0, mean, w1)"));
   EXPECT_THAT(error("/other", {{"mean", "w0"}, {"w1", "w0"}}), HasSubstr("gives \"w0\" two sources, \"mean\" and"));
   EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("maps w0 to w1, so the model's w0 gets no values"));
+}
+
+// Each of the three shards looks only at its own values.
+TEST_F(WarmStart, AValueThatIsntFiniteIsNamedWithItsVariable) {
+  std::vector<Given> theirs = small_weights();
+  theirs[2].name = "fc2.weight";
+  theirs[2].values[13] = std::numeric_limits<float>::quiet_NaN();
+  theirs[2].values[14] = std::numeric_limits<float>::infinity();
+  write_f32(memory_, "/other/model.safetensors", theirs);
+  EXPECT_THAT(
+      error("/other", {{"fc2.weight", "w1"}}, ErrorCode::kData),
+      AllOf(HasSubstr("/other/model.safetensors: the file's fc2.weight (for w1) has a value that is NaN or "
+                      "infinite as float32, at index 13 of its 15 values in row-major order; correct the file")));
 }
 
 TEST_F(WarmStart, NothingThereIsNoInput) {

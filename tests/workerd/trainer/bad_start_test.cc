@@ -124,6 +124,26 @@ TEST_F(BadTrainerTest, ModelsThatCantBe) {
   }
 }
 
+TEST_F(BadTrainerTest, InitialValuesThatArentFinite) {
+  write(R"(
+import disttrain, numpy as np
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros((2, 3)), "b": np.array([0, 1, np.nan, -np.inf])})
+for x in job.batches(range(100)): pass
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const auto values = engine->initial_values();
+  ASSERT_FALSE(values.has_value());
+  EXPECT_EQ(values.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(values.error().message,
+              HasSubstr("the trainer gave initial values that are NaN or infinite: the variable "
+                        "\"b\" has one at index 2 of its 4 values in row-major order; let the "
+                        "script of model.trainer give the model finite values before its loop "
+                        "(while it gave"));
+  EXPECT_THAT(values.error().message, Not(HasSubstr("persistent=False")));
+}
+
 TEST_F(BadTrainerTest, CancellingEndsTheWait) {
   write_raw("signal.pause()\n");
   cancelled = true;
