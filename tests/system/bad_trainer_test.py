@@ -177,6 +177,17 @@ class UpTest(LastingClusterTest):
         self.assertIn("  ValueError: bad label", lines[-4:])
         self.assertEqual(outcome.err.count("ValueError: bad label"), 1, outcome.err)
 
+    def test_skipped_steps_are_told_once_and_counted_at_the_end_and_by_status(self):
+        gradient = "np.full((2, 3), np.nan if 7 in batch.x else 0)"  # in the step that has record 7
+        job = self.trainer_job(NUMPY_TRAINER + f"    job.push_pull({{'w': {gradient}}}, loss=0)\n", name="skips", train="epochs = 1")
+        outcome = self.finish(self.start("disttrain", "up", "--job", job, "--ps", 1, "--workers", 2))
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.assertEqual(outcome.err.count("skipped, because a loss or a gradient was NaN or infinite"), 1, outcome.err)
+        self.assertIn("  warning: 1 step was skipped, because", outcome.out)
+        self.assertEqual(self.assert_finished(self.submit(job))["skipped"], 1)
+        status = self.run_program("disttrain", "status", "--cluster", self.cluster)
+        self.assertIn("  warning: 1 step was skipped, because", status.out)
+
 
 if __name__ == "__main__":
     unittest.main()

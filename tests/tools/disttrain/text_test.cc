@@ -55,6 +55,29 @@ TEST(ProgressLine, CountsRecoveries) {
   EXPECT_THAT(progress_line(status), HasSubstr("  2 recoveries  "));
 }
 
+TEST(ProgressLine, CountsSkippedSteps) {
+  Json status = running();
+  status["skipped"] = 1234;
+  EXPECT_THAT(progress_line(status), HasSubstr("loss 0.2500  1,234 skipped  ETA"));
+  status["skipped"] = 0;
+  EXPECT_THAT(progress_line(status), Not(HasSubstr("skipped")));
+}
+
+TEST(Progress, WarnsOnceOfSkippedSteps) {
+  std::ostringstream out;
+  Progress progress(out);
+  Json status = running();
+  status["skipped"] = 0;
+  progress.show(status);
+  EXPECT_THAT(out.str(), Not(HasSubstr("warning")));
+  for (const int skipped : {1, 2, 3}) {
+    status["skipped"] = skipped;
+    progress.show(status);
+  }
+  EXPECT_THAT(out.str(), HasSubstr("warning: 1 step was skipped, because a loss or a gradient was NaN or infinite; "));
+  EXPECT_THAT(out.str(), Not(HasSubstr("steps were skipped")));
+}
+
 TEST(Bar, ShareIsCutToZeroAndOne) {
   EXPECT_EQ(bar(0.5, 4), "[##--]");
   EXPECT_EQ(bar(-1, 4), "[----]");
@@ -106,7 +129,7 @@ TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
   const Json status = failed_status(Json(), "mnist", "chief/0", "gone", std::nullopt, {});
   for (const char* key :
        {"job", "state", "reason", "global_step", "seconds", "steps_per_second", "examples_per_second", "loss",
-        "metrics", "evaluation", "transport", "generation", "recoveries", "checkpoint", "tasks"})
+        "metrics", "evaluation", "transport", "generation", "recoveries", "skipped", "checkpoint", "tasks"})
     EXPECT_TRUE(status.contains(key)) << key;
   EXPECT_EQ(status["job"], "mnist");
 }
@@ -135,6 +158,15 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
   EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("job mnist finished: trained 500 steps"),
                                                  HasSubstr("500 steps, trained for 5 s, 12,346 examples/s"),
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
+}
+
+TEST(Summary, CountsSkippedSteps) {
+  Json status = running();
+  EXPECT_THAT(said(print_summary, status), Not(HasSubstr("skipped")));
+  status["skipped"] = 12;
+  EXPECT_THAT(said(print_summary, status),
+              HasSubstr("\n  warning: 12 steps were skipped, because a loss or a gradient was NaN or infinite; a lower "
+                        "learning rate or [train.clip] may help\n"));
 }
 
 TEST(Summary, NamesEachMetricWithTheAccuracyFirst) {

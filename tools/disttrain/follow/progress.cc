@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <utility>
 
 #include "tools/disttrain/terminal.h"
 
@@ -68,8 +69,17 @@ std::string progress_line(const Json& status) {
   }
   if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
     line += "  " + with_commas(recoveries) + (recoveries == 1 ? " recovery" : " recoveries");
+  if (const double skipped = number_of(status, "skipped"); skipped > 0)
+    line += "  " + with_commas(skipped) + " skipped";
   if (target > 0 && rate > 0 && step < target) line += "  ETA " + clock_text((target - step) / rate);
   return line;
+}
+
+std::string skipped_text(const Json& status) {
+  const double skipped = number_of(status, "skipped");
+  if (!(skipped > 0)) return "";
+  return with_commas(skipped) + (skipped == 1 ? " step was" : " steps were") +
+         " skipped, because a loss or a gradient was NaN or infinite; a lower learning rate or [train.clip] may help";
 }
 
 Progress::Progress(std::ostream& out) : out_(out), is_terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -78,6 +88,10 @@ void Progress::show(const Json& status) {
   const std::string state = text_of(status, "state");
   const auto time = std::chrono::steady_clock::now();
   const std::string reason = text_of(status, "reason");
+  if (const std::string skipped = skipped_text(status); !skipped.empty() && !std::exchange(has_told_skipped_, true)) {
+    end();
+    out_ << "warning: " << skipped << '\n' << std::flush;
+  }
   // While the job makes no steps, shows the reason instead of the figures.
   const bool is_moving = state == "running" || state == "evaluating";
   const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + reason;

@@ -11,6 +11,8 @@ namespace disttrain::cli {
 
 // "running  step 1,234/2,750 (44%)  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
 std::string progress_line(const Json& status);
+// "3 steps were skipped, because ...", with what to do; "" if the job has skipped no step. Pure.
+std::string skipped_text(const Json& status);
 // Prints a line on stderr. If a progress bar is on the terminal, the line comes below the bar.
 void say_below_bar(const std::string& line);
 // "[#########-----------]". A share below 0 counts as 0, a share above 1 as 1.
@@ -23,6 +25,7 @@ std::string with_commas(double number);
 class Progress {
  public:
   explicit Progress(std::ostream& out);
+  // Warns once when the job has skipped a step.
   void show(const Json& status);
   // Ends the line of the bar, so that other output begins on a new line.
   void end();
@@ -31,6 +34,7 @@ class Progress {
   std::ostream& out_;
   const bool is_terminal_;
   bool is_bar_open_ = false;
+  bool has_told_skipped_ = false;
   std::string last_state_;
   std::chrono::steady_clock::time_point next_line_{};
 };

@@ -103,6 +103,7 @@ void print_summary(std::ostream& out, const Json& status) {
     out << "loss " << fixed(number_of(*evaluation, "loss"), 4) << " over "
         << with_commas(number_of(*evaluation, "examples")) << " examples\n";
   }
+  if (const std::string skipped = skipped_text(status); !skipped.empty()) out << "  warning: " << skipped << '\n';
   for (const Json& warning : list_of(status, "warnings"))
     if (warning.is_string()) out << "  warning: " << warning.get<std::string>() << '\n';
 }
@@ -167,6 +168,7 @@ Json failed_status(const Json& last, const std::string& job, const std::string& 
               {"transport", "tcp"},
               {"generation", 0},
               {"recoveries", 0},
+              {"skipped", 0},
               {"checkpoint", nullptr},
               {"tasks", Json::array()}};
   }
