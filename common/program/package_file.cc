@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/printable.h"
@@ -83,22 +84,24 @@ class Inflater {
   std::vector<Bytef> out_ = std::vector<Bytef>(kChunkBytes);
 };
 
-// A view of a part of a file.
+// A view of a part of a file. `name` is the part's name, for errors.
 class FilePart final : public checkpoint::InputFile {
  public:
-  FilePart(checkpoint::InputFile& file, std::uint64_t begin, std::uint64_t bytes)
-      : file_(file), begin_(begin), bytes_(bytes) {}
+  FilePart(checkpoint::InputFile& file, std::string name, std::uint64_t begin, std::uint64_t bytes)
+      : file_(file), name_(std::move(name)), begin_(begin), bytes_(bytes) {}
   std::uint64_t size() const override { return bytes_; }
   Status read_at(std::uint64_t offset, checkpoint::MutableBytes out) override {
     if (offset > bytes_ || out.size() > bytes_ - offset)
-      return fail(ErrorCode::kData, "a member of a package ends after " + std::to_string(bytes_) +
-                                        " bytes; expected at least " + std::to_string(offset + out.size()));
+      return fail(ErrorCode::kData, name_ + " ends after " + std::to_string(bytes_) + " bytes; expected " +
+                                        std::to_string(out.size()) + " bytes from byte " + std::to_string(offset) +
+                                        " on: the file is damaged, or no package; export it again");
     return file_.read_at(begin_ + offset, out);
   }
   Result<bool> try_lock(checkpoint::LockKind kind) override { return file_.try_lock(kind); }
 
  private:
   checkpoint::InputFile& file_;
+  const std::string name_;
   const std::uint64_t begin_;
   const std::uint64_t bytes_;
 };
@@ -251,14 +254,14 @@ Result<std::unique_ptr<checkpoint::InputFile>> PackageFile::open_member(const Me
   if (!member.is_stored)
     return fail(ErrorCode::kData, path_ + ": member " + printable(member.name) +
                                       " is compressed; expected a package as disttrain.export writes it");
-  return std::make_unique<FilePart>(*file_, member.begin, member.bytes);
+  return std::make_unique<FilePart>(*file_, path_ + ": member " + printable(member.name), member.begin, member.bytes);
 }
 
 Status PackageFile::verify(const Member& member) {
   if (!member.is_deflated)
     if (const auto file = open_member(member); !file) return tl::unexpected(file.error());
   const tl::unexpected<Error> wrong = damaged(path_, "member " + printable(member.name) + " has a wrong checksum");
-  FilePart file(*file_, member.begin, member.stored_bytes);
+  FilePart file(*file_, path_ + ": member " + printable(member.name), member.begin, member.stored_bytes);
   std::optional<Inflater> inflater;
   if (member.is_deflated) inflater.emplace();
   Checksum checksum;

@@ -132,6 +132,20 @@ TEST_F(PackageFileTest, DamagedContentHasAWrongChecksum) {
   EXPECT_NE(read.error().message.find("member only has a wrong checksum"), std::string::npos);
 }
 
+TEST_F(PackageFileTest, ReadingBeyondAMemberNamesFileAndMember) {
+  Result<PackageFile> package = open(test::zip_of({{"only", "content"}}));
+  ASSERT_TRUE(package);
+  const auto member = package->open_member(*package->find("only"));
+  ASSERT_TRUE(member);
+  std::vector<std::byte> bytes(4);
+  const Status read = (*member)->read_at(5, bytes);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find(
+                "/p: member only ends after 7 bytes; expected 4 bytes from byte 5 on: the file is damaged"),
+            std::string::npos)
+      << read.error().message;
+}
+
 TEST_F(PackageFileTest, EveryTruncationIsAnError) {
   const std::string file = test::zip_of({{"first", "one"}, {"second", "two"}});
   for (std::size_t length = 0; length < file.size(); ++length) EXPECT_FALSE(open(file.substr(0, length))) << length;
