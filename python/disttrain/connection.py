@@ -16,7 +16,7 @@ import numpy as np
 
 from disttrain.errors import DisttrainError
 
-PROTOCOL = 1
+PROTOCOL = 1  # kTrainerProtocol in workerd/trainer/trainer_protocol.h
 SOCKET_VARIABLE = "DISTTRAIN_TRAINER"
 _HEADER = struct.Struct("<II")
 _MAX_DESCRIPTORS = 16

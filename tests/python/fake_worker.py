@@ -13,7 +13,10 @@ import subprocess
 import sys
 import tempfile
 
-PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# The keys that the messages of a protocol have: number of the protocol -> sender -> type -> keys.
+PROTOCOL_KEYS = json.loads((ROOT / "tests/workerd/trainer/protocol_keys.json").read_text())
+PACKAGE = ROOT / "python"
 
 
 def find_python(module):
@@ -37,6 +40,7 @@ class FakeWorker:
         path.write_text(script)
         self._blocks = {}
         self._numbers = 0
+        self._keys = None
         environment = {
             **os.environ,
             "DISTTRAIN_TRAINER": str(theirs.fileno()),
@@ -79,6 +83,12 @@ class FakeWorker:
             return None
         text, payload = struct.unpack("<II", header)
         message = json.loads(self._exactly(text))
+        if message["type"] == "hello":
+            self._keys = PROTOCOL_KEYS[str(message["protocol"])]["trainer"]
+        keys = sorted(message.keys() - {"type"})
+        assert keys == self._keys[message["type"]], (
+            f"the keys of {message} have changed: change the number of the protocol, too (trainer_protocol.h)"
+        )
         if payload:
             message["payload"] = list(array.array("f", self._exactly(payload)))
         return message

@@ -34,7 +34,10 @@
 
 namespace disttrain::workerd {
 
-// Grows with each change that an older package or worker wouldn't understand.
+// Grows with each change that an older package or worker wouldn't understand, such as another key of a message: a
+// worker refuses a message that lacks a key, and the package reads most keys without a default. Since the first
+// release, each change of the keys needs a new number here and in python/disttrain/connection.py. The list of keys is
+// tests/workerd/trainer/protocol_keys.json.
 inline constexpr std::uint32_t kTrainerProtocol = 1;
 
 // The name of the only column of a trainer that reads its own data set: the number of the record.
