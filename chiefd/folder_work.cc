@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/warm_start.h"
 #include "common/program/kept_program.h"
 #include "common/update/update_rule.h"
 
@@ -197,9 +198,13 @@ Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
   if (path) answer.path = *path;
   auto named = checkpoint::open_named(files_, answer.path);
   if (!named && named.error().code != ErrorCode::kNoInput) return tl::unexpected(named.error());
-  if (!named) return answer;
-  answer.path = named->path;
-  init_lock_ = std::move(named->lock);
+  if (named) {
+    answer.path = named->path;
+    init_lock_ = std::move(named->lock);
+  }
+  // If the chief can't read the file, the ps tasks may read it, or report what is wrong.
+  if (!work.model.variables.empty())
+    answer.ignored = checkpoint::ignored_parameters(files_, answer.path, work.init_map, work.model).value_or("");
   return answer;
 }
 

@@ -106,6 +106,8 @@ struct FolderAnswer {
   std::string path;
   // Which part of the work has failed, although the rest is done. "": nothing has failed.
   std::string warning;
+  // After FindInit: a sentence about the variables of the file that the job ignores. "": there are none.
+  std::string ignored;
   // After OpenFolder and CommitAttempt: why checkpoints don't keep the job's program, said once. "": they do.
   std::string program_warning;
 };
@@ -177,8 +179,11 @@ struct FindNewest {
 // Finds the checkpoint with the initial parameters. If `path` is the folder of a job, this is the newest checkpoint in
 // it. The checkpoint that was found is protected from removal. If `path` names no checkpoint, or the chief can't see
 // it, the answer repeats `path`, and the ps tasks read the file at that path.
+// With the job's init_map and model, the answer says which variables of the file are ignored.
 struct FindInit {
   std::string path;
+  std::map<std::string, std::string> init_map{};
+  ModelSpec model{};
 };
 // Sets a damaged checkpoint aside, and then does the same as FindNewest.
 struct SetAside {

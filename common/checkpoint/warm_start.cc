@@ -1,6 +1,7 @@
 #include "common/checkpoint/warm_start.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "common/check.h"
@@ -118,6 +119,24 @@ Status check_parameters(Files& files, const std::string& path, const std::map<st
   if (!weights) return tl::unexpected(weights.error());
   const Result<std::vector<std::size_t>> matched = Matching(*weights, model).match(init_map);
   return matched ? Status() : tl::unexpected(matched.error());
+}
+
+Result<std::string> ignored_parameters(Files& files, const std::string& path,
+                                       const std::map<std::string, std::string>& init_map, const ModelSpec& model) {
+  const Result<Weights> weights = Weights::open(files, path);
+  if (!weights) return tl::unexpected(weights.error());
+  const Result<std::vector<std::size_t>> matched = Matching(*weights, model).match(init_map);
+  if (!matched) return tl::unexpected(matched.error());
+  const std::set<std::size_t> used(matched->begin(), matched->end());
+  std::vector<std::string> ignored;
+  for (std::size_t v = 0; v < weights->variables().size(); ++v)
+    if (used.count(v) == 0) ignored.push_back(weights->variables()[v].name);
+  if (ignored.empty()) return std::string();
+  return "checkpoint.init_from: " + std::to_string(ignored.size()) +
+         (ignored.size() == 1 ? " variable of " : " variables of ") + weights->path() +
+         (ignored.size() == 1 ? " is" : " are") +
+         " ignored, because the job trains no variable of this name: " + first_of(ignored) +
+         "; frozen variables keep the values of the job's program";
 }
 
 Status read_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,

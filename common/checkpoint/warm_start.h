@@ -31,4 +31,9 @@ Status read_parameters(Files& files, const std::string& path, const std::map<std
 Status check_parameters(Files& files, const std::string& path, const std::map<std::string, std::string>& init_map,
                         const ModelSpec& model);
 
+// A sentence about the variables of the file whose values read_parameters() ignores, such as frozen ones. "" if there
+// are none. Fails as check_parameters() does.
+Result<std::string> ignored_parameters(Files& files, const std::string& path,
+                                       const std::map<std::string, std::string>& init_map, const ModelSpec& model);
+
 }  // namespace disttrain::checkpoint

@@ -86,6 +86,20 @@ TEST_F(FolderWorkTest, InitOfAJobsFolderIsItsNewestAndIsKeptWhileTheJobLives) {
   EXPECT_FALSE(files_.list(first));
 }
 
+TEST_F(FolderWorkTest, InitWithFurtherVariablesIsToldOnce) {
+  saved(5);
+  const auto find = [this](FindInit work) {
+    work.path = "/c/small";
+    return JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(work);
+  };
+  ModelSpec model = checkpoint::small_model();
+  EXPECT_EQ(find({.path = "", .model = model})->ignored, "");
+  model.variables.pop_back();
+  EXPECT_NE(find({.path = "", .model = model})->ignored.find("is ignored, because the job trains no variable"),
+            std::string::npos);
+  EXPECT_EQ(find({.path = ""})->ignored, "") << "a restarted chief has told it before";
+}
+
 TEST_F(FolderWorkTest, InitThatIsNoCheckpointOrIsMissingIsLeftToThePs) {
   for (const std::string path : {"/away", "/nowhere/model.safetensors"}) {
     const auto answer = JobFolder(files_, [] { return std::int64_t{0}; }).carry_out(FindInit{path});

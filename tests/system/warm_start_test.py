@@ -77,6 +77,20 @@ class WarmStartTest(SystemTest):
                             "index 77 of its 320 values in row-major order")
         self.assertEqual(outcome.err.count("NaN"), 1, outcome.err)
 
+    def test_variables_that_the_job_ignores_are_told(self):
+        said = subprocess.run([sys.executable, PLAIN_SAFETENSORS, "read", self.exported], check=True,
+                              capture_output=True, text=True)
+        model = json.loads(said.stdout)
+        model["tensors"]["head/frozen"] = {"dtype": "F32", "shape": [2], "values": [1, 2]}
+        description, file = self.folder / "more.json", self.folder / "more.safetensors"
+        description.write_text(json.dumps(model))
+        subprocess.run([sys.executable, PLAIN_SAFETENSORS, "write", file, description], check=True)
+        told = f"1 variable of {file} is ignored, because the job trains no variable of this name: head/frozen"
+        self.assertIn(told, self.run_program("disttrain", "plan", *self.warm(file)).out)
+        result = self.assert_finished(self.up(*self.warm(file)))
+        self.assertEqual([told in warning for warning in result["warnings"]], [True])
+        self.assertEqual(self.assert_finished(self.up(*self.warm(self.exported)))["warnings"], [])
+
     def test_missing_file_is_no_input_and_plan_says_so(self):
         missing = self.folder / "nowhere.safetensors"
         self.assert_refused(self.up(*self.warm(missing)), 66, str(missing))

@@ -54,7 +54,8 @@ struct Plan {
   std::vector<ShardPlan> shards;
   std::uint64_t parameters = 0;
   std::uint64_t parameter_bytes = 0;
-  std::string init_from;           // why this host couldn't check checkpoint.init_from; "" = it could
+  // why this host couldn't check checkpoint.init_from, or which of its variables are ignored; "" = it is all right
+  std::string init_from;
   std::uint32_t places = 0;        // the number of workers for which the ps tasks reserve memory
   std::string too_many_workers{};  // why there can't be more; "" = memory suffices for all workers
   bool fits = true;                // true: the chief would take the job
@@ -128,7 +129,11 @@ Status check_init_from(Plan& plan) {
   if (section.init_from.empty()) return {};
   checkpoint::DiskFiles files;
   const Status fits = checkpoint::check_parameters(files, section.init_from, section.init_map, plan.layout.model);
-  if (fits) return {};
+  if (fits) {
+    plan.init_from =
+        checkpoint::ignored_parameters(files, section.init_from, section.init_map, plan.layout.model).value_or("");
+    return {};
+  }
   if (fits.error().code != ErrorCode::kNoInput)
     return fail(fits.error().code, "checkpoint.init_from: " + fits.error().message);
   plan.init_from = "checkpoint.init_from wasn't checked, because its file isn't on this host; the ps tasks need it: " +

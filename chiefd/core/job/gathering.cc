@@ -155,7 +155,9 @@ void Gathering::find_init(Turn& turn) {
   condition_.explain("the chief looks for the first parameters in " + setup_.config().checkpoint.init_from);
   stage_.set_deadline(turn.now + setup_.timeouts.setup);
   stage_.set_ticket(turn.next_ticket());
-  turn.folder_work(setup_.id, stage_.ticket(), FindInit{setup_.config().checkpoint.init_from});
+  const CheckpointSection& checkpoint = setup_.config().checkpoint;
+  turn.folder_work(setup_.id, stage_.ticket(),
+                   FindInit{checkpoint.init_from, checkpoint.init_map, generation_.described()->model});
 }
 
 void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
@@ -165,6 +167,7 @@ void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
     error.message = "checkpoint.init_from: " + error.message;
     return ending_.fail(turn, std::move(error), std::nullopt);
   }
+  if (!answer->ignored.empty()) events_.warn(answer->ignored);
   generation_.init_from(answer->path);
   place_model(turn);
 }

@@ -246,6 +246,23 @@ TEST_F(WarmStart, AMapIsCheckedOnBothSides) {
   EXPECT_THAT(error("/other", {{"w0", "w1"}}), HasSubstr("maps w0 to w1, so the model's w0 gets no values"));
 }
 
+TEST_F(WarmStart, IgnoredVariablesAreNamedUpToTen) {
+  std::vector<Given> theirs = small_weights();
+  theirs[0].name = "first";
+  const auto ignored = [&](const std::string& path) {
+    write_f32(memory_, path, theirs);
+    return ignored_parameters(memory_, path, {{"first", "w0"}}, small_model()).value();
+  };
+  EXPECT_EQ(ignored("/other/a"), "");
+  theirs.push_back({"extra0", {1}, {0.0F}});
+  EXPECT_EQ(ignored("/other/b"),
+            "checkpoint.init_from: 1 variable of /other/b is ignored, because the job trains no variable "
+            "of this name: extra0; frozen variables keep the values of the job's program");
+  for (int i = 1; i < 12; ++i) theirs.push_back({"extra" + std::to_string(i), {1}, {0.0F}});
+  EXPECT_THAT(ignored("/other/c"),
+              AllOf(HasSubstr("12 variables of "), HasSubstr(": extra0, extra1, "), HasSubstr(" and 2 more;")));
+}
+
 // Each of the three shards looks only at its own values.
 TEST_F(WarmStart, AValueThatIsntFiniteIsNamedWithItsVariable) {
   std::vector<Given> theirs = small_weights();
