@@ -50,11 +50,8 @@ Status check_names(const std::vector<Metric>& metrics) {
                                         std::to_string(kMaxMetrics) + " are allowed");
   std::set<std::string_view> names;
   for (const Metric& metric : metrics) {
-    if (!is_metric_name(metric.name))
-      return fail(ErrorCode::kConfig, "a metric can't be named \"" + printable(cut_text(metric.name, 64)) +
-                                          "\"; expected 1 to " + std::to_string(kMaxMetricNameBytes) +
-                                          " of the characters A-Z a-z 0-9 _ . / -, and none of the names loss, "
-                                          "learning_rate, steps_per_second, examples_per_second");
+    if (const std::string problem = problem_with_metric_name(metric.name); !problem.empty())
+      return fail(ErrorCode::kConfig, problem);
     if (!names.insert(metric.name).second)
       return fail(ErrorCode::kConfig, "two metrics are named \"" + metric.name + "\"; give each a name of its own");
   }
@@ -108,6 +105,14 @@ void add_to_auc(double probability, bool is_positive, std::span<double> accumula
   const double inside = probability > 0.0 ? std::min(probability, 1.0) : 0.0;
   const auto bin = std::min(static_cast<std::size_t>(inside * static_cast<double>(kAucBins)), kAucBins - 1);
   accumulator[(is_positive ? kAucBins : 0) + bin] += 1.0;
+}
+
+std::string problem_with_metric_name(const std::string& name) {
+  if (is_metric_name(name)) return "";
+  const std::string problem = "a metric can't be named \"" + printable(cut_text(name, 64)) + "\"";
+  if (std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end())
+    return problem + ", because the status shows a figure of the job under this name; choose another name";
+  return problem + "; expected 1 to " + std::to_string(kMaxMetricNameBytes) + " of the characters A-Z a-z 0-9 _ . / -";
 }
 
 bool is_metric_name(const std::string& name) {

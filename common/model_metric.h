@@ -67,6 +67,8 @@ void add_to_auc(double probability, bool is_positive, std::span<double> accumula
 // "learning_rate", "steps_per_second" and "examples_per_second" are taken. The status and TensorBoard show a job's own
 // figures under them, next to its metrics.
 bool is_metric_name(const std::string& name);
+// Why a metric can't have this name, for users; "" if it can.
+std::string problem_with_metric_name(const std::string& name);
 
 // Checks a list that comes from outside: at most kMaxMetrics metrics, with names that they may have and that differ,
 // and k at least 1. The error (kConfig) names the metric.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/builtin/parts.h"
+#include "common/printable.h"
 
 namespace disttrain {
 
@@ -59,16 +60,15 @@ Status check_class_weights(const ModelSection& model, std::uint64_t outputs) {
 Result<MetricSpec> metric_of(const ModelSection& model, const std::string& name, const std::string& kind,
                              std::uint64_t outputs) {
   const std::string key = "model.metrics." + name;
-  if (!is_metric_name(name))
-    return fail(ErrorCode::kConfig, key + " is no name of a metric; expected at most " +
-                                        std::to_string(kMaxMetricNameBytes) + " letters, digits, and any of _ . / -");
+  if (const std::string problem = problem_with_metric_name(name); !problem.empty())
+    return fail(ErrorCode::kConfig, key + ": " + problem);
+  // Only a program or a trainer can compute the kind "mean".
   Result<MetricSpec> metric = parse_metric_kind(kind);
-  if (!metric) return fail(ErrorCode::kConfig, key + ": " + metric.error().message);
+  if (!metric || metric->kind == MetricKind::kMean)
+    return fail(ErrorCode::kConfig, key + " is \"" + printable(cut_text(kind, 64)) +
+                                        "\"; a builtin model computes accuracy, top_5 (or another number), auc, "
+                                        "precision, recall, perplexity, mse and mae");
   metric->name = name;
-  if (metric->kind == MetricKind::kMean)
-    return fail(ErrorCode::kConfig, key +
-                                        " is \"mean\", which only a program or a trainer can compute; expected "
-                                        "another kind");
   if (metric->kind == MetricKind::kPerplexity && model.loss != Loss::kSoftmaxCrossEntropy)
     return fail(ErrorCode::kConfig, key +
                                         " is \"perplexity\", which needs loss = \"softmax_cross_entropy\"; expected "

@@ -73,9 +73,12 @@ VariableSpec variable_of(const json& entry) {
   for (const json& dimension : list_of(entry[1], "dimensions of a variable", kMaxDimensions)) {
     const std::uint64_t size =
         count_of(dimension, ("a dimension of the variable \"" + variable.name + "\"").c_str(), kMaxElements);
-    if (size == 0 || elements > kMaxElements / size)
-      throw Wrong{"with the variable \"" + variable.name + "\", which has no elements or more than " +
-                  std::to_string(kMaxElements)};
+    if (size == 0)
+      throw Wrong{"with the variable \"" + variable.name +
+                  "\", which has no elements (a dimension is 0); expected a model without such variables"};
+    if (elements > kMaxElements / size)
+      throw Wrong{"with the variable \"" + variable.name + "\", which has more than " + std::to_string(kMaxElements) +
+                  " elements; expected a smaller one"};
     elements *= size;
     variable.shape.push_back(size);
   }
@@ -110,9 +113,10 @@ TrainerModel model_of(const json& message) {
   names.clear();
   for (const json& name : list_of(member(message, "metrics"), "metrics", kMaxMetrics)) {
     MetricSpec metric{text_of(name, "a metric's name", kMaxMetricNameBytes), MetricKind::kMean, 1};
-    if (!is_metric_name(metric.name) || !names.insert(metric.name).second)
-      throw Wrong{"with a metric named \"" + printable(metric.name) +
-                  "\"; expected different names of letters, digits, \"_\", \".\", \"/\" and \"-\""};
+    if (const std::string problem = problem_with_metric_name(metric.name); !problem.empty())
+      throw Wrong{"with a wrong name: " + problem};
+    if (!names.insert(metric.name).second)
+      throw Wrong{"with two metrics named \"" + metric.name + "\"; expected different names"};
     model.metrics.push_back(std::move(metric));
   }
   model.records = count_of(member(message, "records"), "records", kMaxRecords);

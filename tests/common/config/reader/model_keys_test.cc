@@ -162,12 +162,17 @@ INSTANTIATE_TEST_SUITE_P(
                    "model.class_weights[1] is -2; expected a number of at least 0"},
         WrongModel{"AllWeightsZero", "builtin = \"linear\"\nlayers = [4, 2]\nclass_weights = [0, 0]\n",
                    "model.class_weights are all 0"},
-        WrongModel{"KindOfMetric", "builtin = \"linear\"\nlayers = [4, 2]\nmetrics = { best = \"beauty\" }\n",
-                   "model.metrics.best: \"beauty\" is no kind of metric"},
+        WrongModel{
+            "KindOfMetric", "builtin = \"linear\"\nlayers = [4, 2]\nmetrics = { best = \"beauty\" }\n",
+            "model.metrics.best is \"beauty\"; a builtin model computes accuracy, top_5 (or another number), auc, "
+            "precision, recall, perplexity, mse and mae"},
         WrongModel{"NameOfMetric", "builtin = \"linear\"\nlayers = [4, 2]\nmetrics = { \"a b\" = \"accuracy\" }\n",
-                   "is no name of a metric"},
+                   "model.metrics.a b: a metric can't be named \"a b\"; expected 1 to 100 of the characters"},
+        WrongModel{"NameOfAFigure", "builtin = \"linear\"\nlayers = [4, 2]\nmetrics = { loss = \"accuracy\" }\n",
+                   "model.metrics.loss: a metric can't be named \"loss\", because the status shows a figure of the job "
+                   "under this name; choose another name"},
         WrongModel{"MetricOfPrograms", "builtin = \"linear\"\nlayers = [4, 2]\nmetrics = { m = \"mean\" }\n",
-                   "which only a program or a trainer can compute"},
+                   "model.metrics.m is \"mean\"; a builtin model computes accuracy, top_5"},
         WrongModel{"TooManyOfTheBest", "builtin = \"linear\"\nlayers = [4, 2]\nmetrics = { best = \"top_3\" }\n",
                    "model.metrics.best is \"top_3\", but the model has 2 outputs"},
         WrongModel{"PerplexityWithoutClasses",
