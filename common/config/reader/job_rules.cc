@@ -84,7 +84,8 @@ void check_train(const TrainSection& train, Reading& reading) {
 }
 
 void check_data(const DataSection& data, Reading& reading) {
-  if (data.path.empty() != data.files.empty())
+  const bool is_refused = reading.is_refused("data.path") || reading.is_refused("data.files");
+  if (data.path.empty() != data.files.empty() && !is_refused)
     reading.refuse(data.path.empty() ? "data.files" : "data.path",
                    "data.path and data.files belong together; set both, or leave both out with model.trainer");
   const bool is_text = data.format == DataFormat::kText;

@@ -1,5 +1,6 @@
 #include "common/config/reader/reader.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "common/bounds.h"
@@ -76,11 +77,22 @@ Result<ClusterConfig> cluster_of(const TomlValue& tree) {
   return cluster;
 }
 
+// Whether the file sets this key of [model] to a bad value, or misspells the key.
+bool is_model_key_wrong(const Reading& reading, const std::string& key) {
+  return reading.is_refused("model." + key) ||
+         std::any_of(reading.problems.begin(), reading.problems.end(), [&key](const Problem& problem) {
+           return problem.is_unknown && problem.key.starts_with("model.") && problem.nearest == key;
+         });
+}
+
 Result<JobConfig> job_of(const TomlValue& tree) {
   JobConfig job;
   Reading first;  // finds the keys on which other defaults and keys depend; the second reading reports the problems
   read_table(job_keys(job), tree, "", first);
   set_dependent_defaults(job);
+  // A job whose trainer or program is named in a wrong way has that problem alone, and doesn't lack a builtin model.
+  if (is_model_key_wrong(first, "trainer")) job.model.trainer = {"refused"};
+  if (is_model_key_wrong(first, "program")) job.model.program = "refused";
   const Keys keys = job_keys(job);
   Reading reading;
   reading.given[""] = tree.at;

@@ -15,6 +15,8 @@ struct Unit {
   const char* name;
   std::uint64_t size;
 };
+constexpr char kString[] = "a string";
+
 constexpr Unit kSizes[] = {{"TiB", std::uint64_t{1} << 40},
                            {"GiB", std::uint64_t{1} << 30},
                            {"MiB", std::uint64_t{1} << 20},
@@ -176,6 +178,8 @@ Field text_of(std::string& to, std::string expected, std::function<bool(const st
   return Field{expected,
                [&to, expected, fits](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* found = value.as<std::string>();
+                 if (found == nullptr && expected != kString)
+                   return refuse_value(value, path, expected + ", as a string in quotes", reading);
                  if (found == nullptr || !fits(*found)) return refuse_value(value, path, expected, reading);
                  if (found->size() > kMaxTextBytes)
                    return refuse_value(value, path,
@@ -186,7 +190,7 @@ Field text_of(std::string& to, std::string expected, std::function<bool(const st
 }
 
 Field text(std::string& to) {
-  return text_of(to, "a string", [](const std::string&) { return true; });
+  return text_of(to, kString, [](const std::string&) { return true; });
 }
 
 Field texts(std::vector<std::string>& to, std::size_t most) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/config/reader/reader.h"
 #include "tests/common/config/reader/texts.h"
 
@@ -283,7 +285,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "evaluate.batch_size has a meaning only with evaluate.files"},
         Mistake{"TooLargeEvaluationBatch", job_with("[evaluate]\nfiles = \"t*\"\nbatch_size = 16777217"),
                 "evaluate.batch_size is 16777217; expected an integer from 0 to 16777216"},
-        Mistake{"DateForString", replaced(kJob, "\"test\"", "2026-01-01"), "job.name is"}),
+        Mistake{"DateForString", replaced(kJob, "\"test\"", "2026-01-01"), "job.name is"},
+        Mistake{"NumberForFolder", replaced(kJob, "path = \"/data\"", "path = nan"),
+                "data.path is nan; expected a folder, as a string in quotes"}),
     [](const auto& mistake) { return std::string(mistake.param.name); });
 
 TEST(JobFile, NumberOfStepsThatIsNoNumberIsTheOnlyProblem) {
@@ -291,6 +295,23 @@ TEST(JobFile, NumberOfStepsThatIsNoNumberIsTheOnlyProblem) {
   ASSERT_FALSE(job);
   EXPECT_NE(job.error().message.find("train.steps is \"x\""), std::string::npos) << job.error().message;
   EXPECT_EQ(job.error().message.find("both 0"), std::string::npos) << job.error().message;
+}
+
+// Each of these files has one problem, and the keys that belong to it give no others.
+TEST(JobFile, OneMistakeIsOneProblem) {
+  const std::string model = "[model]\nbuiltin = \"mlp\"\nlayers = [4, 2]\n";
+  const std::string data = "[data]\npath = \"/data\"\nfiles = \"train*\"\n";
+  const std::string trained = replaced(replaced(kJob, model, ""), data, "");
+  for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
+           {replaced(kJob, "path = \"/data\"", "path = nan"), "data.path is nan"},
+           {trained + "[model]\ntrainer = 7\nfolder = \"/f\"\n", "model.trainer is 7; expected a list of strings"},
+           {trained + "[model]\ntrainer = []\nstart_timeout = \"9s\"\n", "model.trainer is []"},
+           {trained + "[model]\ntrainr = [\"a\"]\nfolder = \"/f\"\n", "did you mean \"trainer\"?"},
+           {replaced(kJob, model, "[model]\nprogram = 7\n"), "model.program is 7"}}) {
+    const Error error = job_error(text);
+    EXPECT_THAT(error.message, HasSubstr(message));
+    EXPECT_EQ(std::count(error.message.begin(), error.message.end(), '^'), 1) << error.message;
+  }
 }
 
 TEST(JobFile, MisspeltNumberOfEpochsIsTheOnlyProblem) {
