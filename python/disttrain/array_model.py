@@ -30,6 +30,8 @@ class ArrayModel:
                 value = np.asarray(leaf)
                 if not np.issubdtype(value.dtype, np.floating) and not _is_bfloat16(value):
                     raise DisttrainError(f'the array "{name}" has values of type {value.dtype}; expected floats')
+                if value.size == 0:
+                    raise DisttrainError(f'the array "{name}" has no elements (shape {list(value.shape)}): remove it')
                 self.variables.append(Variable(name, value.shape, kind, kept_as(value.dtype)))
                 self._initial.append(np.array(value, self.variables[-1].dtype))
         self._begins = []

@@ -147,7 +147,13 @@ class ClusterJob(Job):
             return self._connection.send(self._finished(loss, metrics, message))
         with self._model.evaluating():
             outputs = self._predict(batch)
-        outputs = np.ascontiguousarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, np.float32)
+        try:
+            outputs = np.ascontiguousarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, np.float32)
+        except (TypeError, ValueError) as error:
+            raise DisttrainError(
+                f"the function of job.on_predict() returned a {type(outputs).__name__} that isn't an array of numbers "
+                f"({error}); expected [records, outputs]"
+            ) from None
         if outputs.ndim == 0 or outputs.shape[0] != message["examples"] or outputs.size == 0:
             raise DisttrainError(
                 f"the function of job.on_predict() returned the shape {list(outputs.shape)} for a batch of "

@@ -22,9 +22,11 @@ class Metric:
     accumulate(outputs, labels), which returns the accumulator of one batch: a float64 tensor of `size` numbers.
 
     labels: the name of the column with the labels. None: the label column that disttrain.export() was given.
+    needs: what outputs and labels the metric needs, for errors; "" = it isn't known.
     """
 
     kind = ""
+    needs = ""
     size = 2  # the number of float64 numbers in the accumulator
 
     def __init__(self, labels=None):
@@ -113,6 +115,8 @@ class _Binary(Metric):
     logits: the outputs are logits, to which a sigmoid is applied. False: the outputs are probabilities.
     """
 
+    needs = "it needs one output for each label, which is 0 or 1"
+
     def __init__(self, labels=None, logits=True):
         super().__init__(labels)
         self.logits = logits
@@ -189,6 +193,7 @@ class MSE(Metric):
     """{sum of squared errors, values}."""
 
     kind = "mse"
+    needs = "it needs as many outputs as labels"
 
     def accumulate(self, outputs, labels):
         error = (outputs.reshape(-1) - labels.reshape(-1)).double()
@@ -199,6 +204,7 @@ class MAE(Metric):
     """{sum of absolute errors, values}."""
 
     kind = "mae"
+    needs = "it needs as many outputs as labels"
 
     def accumulate(self, outputs, labels):
         error = (outputs.reshape(-1) - labels.reshape(-1)).double()

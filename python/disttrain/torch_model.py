@@ -45,10 +45,11 @@ class TorchModel:
             raise DisttrainError(
                 f'"{name}" has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()'
             )
-        if tensor.is_complex() or tensor.layout != torch.strided or tensor.numel() == 0:
+        if tensor.numel() == 0:
+            raise DisttrainError(f'"{name}" has no elements (shape {list(tensor.shape)}): remove it from the module')
+        if tensor.is_complex() or tensor.layout != torch.strided:
             raise DisttrainError(
-                f'"{name}" is of type {tensor.dtype} and layout {tensor.layout} with {tensor.numel()} elements; '
-                "expected a dense tensor of real numbers with at least one element"
+                f'"{name}" is of type {tensor.dtype} and layout {tensor.layout}; expected a dense tensor of real numbers'
             )
         self.variables.append(Variable(name, tuple(tensor.shape), kind, kept_as(tensor.dtype)))
         self._tensors.append(tensor)

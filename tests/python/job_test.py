@@ -289,6 +289,7 @@ def evaluate(batch):
             "job.wrap({'w': np.ones(4)})\nfor batch in job.batches([1]): pass",
             "job.wrap() got one array, a ndarray with the shape [20]": "import disttrain, numpy as np\n"
             "disttrain.init().wrap(np.zeros(20))",
+            'the array "layer/b" has no elements (shape [0])': linear().replace("np.zeros(1", "np.zeros(0"),
             "expected floats": linear(before="").replace('np.ones((2, 2), "f4")', "np.ones((2, 2), int)"),
             'without a "loss"': linear(init="", before="job.on_evaluate(lambda batch: {'accuracy': 1})"),
             "can't be stacked": linear(init="", data="[np.zeros(1), np.zeros(2)]"),
@@ -300,6 +301,13 @@ def evaluate(batch):
                 self.assertIn(expected, self.error_of(script))
         column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False}
         self.assertIn("has a section [data]", self.error_of(linear(), [column]))
+
+    def test_outputs_that_arent_numbers_are_named(self):
+        for outputs, kind in (("['a']", "list"), ("{'a': 1}", "dict"), ("[[1], [2, 3]]", "list")):
+            script = linear(before=f"job.on_predict(lambda batch: {outputs})")
+            error = self.error_of(script, program="predict")
+            self.assertIn(f"job.on_predict() returned a {kind} that isn't an array of numbers (", error)
+            self.assertIn("; expected [records, outputs]", error)
 
     def test_a_child_process_cant_use_the_job(self):
         before = """

@@ -133,6 +133,8 @@ def a_module_moved_in_the_loop():
     run.end()
 def a_lazy_module():
     TorchModel(torch.nn.LazyLinear(2), False)
+def an_empty_parameter():
+    TorchModel(torch.nn.Linear(0, 2), False)
 def a_frozen_module():
     TorchModel(Net().requires_grad_(False), False)
 
@@ -156,6 +158,7 @@ SENTENCES = {
     "a_buffer_that_forward_replaces": 'the buffer "seen" was replaced by another tensor',
     "a_module_moved_in_the_loop": '"a.weight" isn\'t in the worker\'s memory any more',
     "a_lazy_module": 'has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()',
+    "an_empty_parameter": '"weight" has no elements (shape [2, 0]): remove it from the module',
     "a_frozen_module": "the module has no parameter that requires a gradient",
 }
 VALUES = {

@@ -14,7 +14,7 @@ import torch
 
 from disttrain.exporting import sidecar
 from disttrain.exporting.batch import DTYPES
-from disttrain.exporting.errors import ExportError, NamedErrors
+from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 from disttrain.exporting.limits import LimitFinder
 from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
 from disttrain.metrics import Metric
@@ -188,7 +188,21 @@ class Functions:
             batch.setdefault("labels", columns[self.batch.labels[0]])
         accumulators = []
         for name, metric in self.metrics.items():
-            accumulator = metric(outputs, batch)
+            if metric.labels is not None and metric.labels not in batch:
+                raise ExportError(
+                    f'export: metric "{name}" takes its labels from the column "{metric.labels}", but the columns are '
+                    f"{', '.join(columns)}"
+                )
+            try:
+                accumulator = metric(outputs, batch)
+            except Exception as error:
+                labels = batch.get(metric.labels or "labels")
+                shapes = "" if labels is None else f" and labels of the shape {list(labels.shape)}"
+                needs = f"; {metric.needs}" if metric.needs else ""
+                raise ExportError(
+                    f'export: metric "{name}" ({type(metric).__name__}) fails with outputs of the shape '
+                    f"{list(outputs.shape)}{shapes}: {first_line(error)}{needs}"
+                ) from error
             if accumulator.shape != (metric.size,):
                 raise ExportError(
                     f'export: metric "{name}" returned an accumulator with the shape {list(accumulator.shape)}; expected '

@@ -194,6 +194,12 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused('cpu is "i386"', cpu="i386")
         self.assert_refused("a TorchScript file runs on all processors", cpu="x86-64-v3", ending=".pt")
         self.assert_refused("dtype is torch.int8", dtype=torch.int8)
+        texts = ('metric "area" (AUC) fails with outputs of the shape [4, 3] and labels of the shape [4]: ', "; it needs one output")
+        self.assert_refused(*texts, metrics={"accuracy": metrics.Accuracy(), "area": metrics.AUC()})
+        text = 'metric "m" takes its labels from the column "target", but the columns are inputs, labels'
+        self.assert_refused(text, metrics={"m": metrics.Accuracy(labels="target")})
+        text = 'metric "m" (Mean) fails with outputs of the shape [4, 3] and labels of the shape [4]: '
+        self.assert_refused(text, metrics={"m": metrics.Mean(lambda outputs, batch: {}["no such thing"])})
         self.assert_refused("metrics is a list; expected a dict from names to metrics", metrics=[metrics.Accuracy()])
         self.assert_refused("a metric's name is 5; expected a string", metrics={5: metrics.TopK(5)})
         self.assert_refused('metric "accuracy" is <class ', "; expected an object of a class of disttrain.metrics", metrics={"accuracy": metrics.Accuracy})
