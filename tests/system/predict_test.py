@@ -82,7 +82,8 @@ class PredictTest(SystemTest):
         for out, options, code, words in (
             ("outputs.txt", [], 64, "expected a file NAME.npy or NAME.csv"),
             ("no/folder.npy", [], 1, "No such file or directory"),
-            ("outputs.npy", ["--files", "nothing*"], 66, "nothing*"),
+            ("outputs.npy", ["--files", "nothing*"], 66, 'no file that matches --files (evaluate.files) = "nothing*"'),
+            ("outputs.npy", ["--data", "/none"], 66, "set --data (evaluate.path) to a folder"),
             ("outputs.npy", ["--threads", "0"], 64, "isn't a number from 1 to"),
             ("outputs.npy", ["--set", "model.layers=[784,31,10]"], 78, "has no variable"),
             ("outputs.npy", ["--set", "model.layer=[784,31,10]"], 78, "model.layer"),

@@ -43,6 +43,9 @@ def evaluate(batch):
 @job.on_predict
 def predict(batch):
     die_if_told("kill the predictor")
+    if os.path.exists("fail in the predictor"):
+        os.unlink("fail in the predictor")
+        raise SystemExit("no such model")
     return np.stack([forward(batch)[0], batch.y], axis=1)
 
 for batch in job.batches(dataset):
@@ -176,6 +179,10 @@ class NumpyTrainerTest(TrainerTest):
         (self.folder / "kill the predictor").write_text("")
         self.assert_refused(self.run_program(*predict), 69, "the trainer was killed by signal 9", "while it predicted")
         self.assertFalse((self.folder / "outputs.csv").exists())
+        (self.folder / "fail in the predictor").write_text("")
+        outcome = self.run_program(*predict)
+        self.assert_refused(outcome, 69, "the trainer ended with exit code 1 (while it predicted); its output is above")
+        self.assertEqual(outcome.err.count("no such model"), 1, outcome.err)
         outcome = self.run_program(*predict)
         self.assertEqual(outcome.code, 0, str(outcome))
         rows = [map(float, line.split(",")) for line in (self.folder / "outputs.csv").read_text().splitlines()[1:]]

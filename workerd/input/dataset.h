@@ -52,9 +52,12 @@ struct Source {
   // What [data.columns] takes from the training set. A test set needs it; if it is null, these records are the training
   // set, and load_dataset() computes it.
   std::shared_ptr<const FittedColumns> fitted;
-  std::string section = "data";        // the section of job.toml, "data" or "evaluate", for error texts
-  std::string path_key = "data.path";  // the key that names the folder, for error texts
-  IsCancelled is_cancelled;            // empty: never cancelled
+  // For error texts: the section of job.toml, "data" or "evaluate", and the keys that name the folder and the files.
+  std::string section = "data";
+  std::string path_key = "data.path";
+  std::string files_key = "data.files";
+  std::string labels_key = "data.labels";
+  IsCancelled is_cancelled;  // empty: never cancelled
 };
 
 // These functions return the sources of the training set and of the test set. The test set takes its format and its

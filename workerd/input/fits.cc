@@ -58,11 +58,11 @@ class Fitting {
       : is_builtin_(!model.builtin.empty()),
         keys_(size_keys(model.builtin)),
         is_text_(source.format == DataFormat::kText),
-        files_(source.section + ".files"),
+        files_(source.files_key),
         // In a csv file the last column is the label, and no key chooses another column.
         labels_(!source.columns.empty()             ? "the label of data.columns"
                 : source.format == DataFormat::kCsv ? "the last column of " + files_
-                                                    : source.section + ".labels") {}
+                                                    : source.labels_key) {}
 
   Status inputs(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string records = "the records of " + files_;

@@ -70,6 +70,8 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.stride = stride_of_each_byte_once(data);
   source.section = "evaluate";
   source.path_key = source.path == data.path ? "data.path" : "evaluate.path";
+  source.files_key = "evaluate.files";
+  source.labels_key = "evaluate.labels";
   return source;
 }
 

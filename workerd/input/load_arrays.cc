@@ -34,8 +34,8 @@ bool is_there(const std::string& path) {
 }
 
 Result<std::vector<std::string>> find_label_files(const Source& source, const std::vector<std::string>& inputs) {
-  if (!source.labels.empty()) return find_files(source, source.labels, source.section + ".labels");
-  const std::string hint = ": set " + source.section + ".labels to a pattern of the names of the label files";
+  if (!source.labels.empty()) return find_files(source, source.labels, source.labels_key);
+  const std::string hint = ": set " + source.labels_key + " to a pattern of the names of the label files";
   if (source.format != DataFormat::kIdx) {
     return fail(ErrorCode::kConfig,
                 source.path + "/" + source.files + ": the names of npy files don't say where their labels are" + hint);
@@ -164,7 +164,7 @@ Status join_labels(std::vector<Array> files, std::optional<DType> wanted, Conten
 }  // namespace
 
 Result<Contents> load_arrays(const Source& source) {
-  const std::string key = source.section + ".files";
+  const std::string key = source.files_key;
   const Result<std::vector<std::string>> input_paths = find_files(source, source.files, key);
   if (!input_paths) return tl::unexpected(input_paths.error());
   const Result<std::vector<std::string>> label_paths = find_label_files(source, *input_paths);
@@ -176,7 +176,7 @@ Result<Contents> load_arrays(const Source& source) {
   if (!inputs) return tl::unexpected(inputs.error());
 
   if (Status alike = check_alike(*inputs, key); !alike) return tl::unexpected(alike.error());
-  if (Status alike = check_alike(*labels, source.section + ".labels"); !alike) return tl::unexpected(alike.error());
+  if (Status alike = check_alike(*labels, source.labels_key); !alike) return tl::unexpected(alike.error());
   if (Status pairs = check_pairs(*inputs, *labels); !pairs) return tl::unexpected(pairs.error());
 
   Contents contents;

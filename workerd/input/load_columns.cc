@@ -39,7 +39,7 @@ Result<FilePart> read_columns(const Source& source, const std::string& path) {
 }  // namespace
 
 Result<Contents> load_columns(const Source& source) {
-  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.section + ".files");
+  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
   if (!paths) return tl::unexpected(paths.error());
   Result<std::vector<FilePart>> parts =
       read_parallel<FilePart>(*paths, [&source](const std::string& path) { return read_columns(source, path); });

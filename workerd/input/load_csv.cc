@@ -109,10 +109,10 @@ Values join_inputs(std::vector<CsvPart>& parts, std::uint64_t records) {
 
 Result<Contents> load_csv(const Source& source) {
   if (!source.labels.empty()) {
-    return fail(ErrorCode::kConfig, source.section + ".labels = \"" + source.labels +
+    return fail(ErrorCode::kConfig, source.labels_key + " = \"" + source.labels +
                                         "\", but csv files have their labels in the last column: remove the key");
   }
-  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.section + ".files");
+  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
   if (!paths) return tl::unexpected(paths.error());
   Result<std::vector<CsvPart>> parts =
       read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_part(source, path); });

@@ -38,7 +38,7 @@ std::uint64_t windows_in(std::uint64_t bytes, const Source& source) {
 }  // namespace
 
 Result<Text> load_text(const Source& source) {
-  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.section + ".files");
+  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
   if (!paths) return tl::unexpected(paths.error());
   Result<std::vector<Content>> contents =
       read_parallel<Content>(*paths, [&source](const std::string& path) { return read_content(source, path); });

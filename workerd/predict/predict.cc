@@ -1,6 +1,7 @@
 #include "workerd/predict/predict.h"
 
 #include <asio/io_context.hpp>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -48,6 +49,9 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
   const bool has_columns = has_data && !job.data.columns.empty();
   auto subject = std::make_unique<Subject>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
   input::Source source = input::evaluation_source(job.data, job.evaluate);
+  source.path_key = "--data (" + source.path_key + ")";
+  source.files_key = "--files (" + source.files_key + ")";
+  source.labels_key = "--labels (" + source.labels_key + ")";
   JobConfig sized = job;
   if (has_columns) {
     // The vocabularies, means and deviations are those of the training set.
@@ -145,13 +149,13 @@ Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_con
     if (Status ok = file->add(output->outputs, output->outputs.size() / output->examples); !ok) return ok;
   }
   if (Status ok = file->finish(); !ok) return ok;
-  std::cout << path << ": " << subject.records->records() << " records, " << file->columns() << " outputs each";
+  std::cout << path << ": " << subject.records->records() << " records, " << file->columns()
+            << (file->columns() == 1 ? " output each" : " outputs each");
   return {};
 }
 
-}  // namespace
-
-Status predict(const PredictOptions& options, const EngineFactory& make_engine) {
+Status predict_with(const PredictOptions& options, const EngineFactory& make_engine,
+                    const std::function<void(const std::string&)>& on_line) {
   checkpoint::DiskFiles files;
   Result<checkpoint::OpenCheckpoint> open = checkpoint::open_named(files, options.checkpoint);
   if (!open) return tl::unexpected(open.error());
@@ -169,7 +173,7 @@ Status predict(const PredictOptions& options, const EngineFactory& make_engine) 
       .loop = loop,
       .threads = options.threads,
       .is_cancelled = never,
-      .on_line = [](const std::string& line) { std::cerr << "trainer: " << line << '\n'; },
+      .on_line = on_line,
       .on_checkpoint = [] {},
       .worker_count = [] { return 1u; },
   };
@@ -187,6 +191,23 @@ Status predict(const PredictOptions& options, const EngineFactory& make_engine) 
   if (Status ok = write_outputs(**subject, evaluation_batch_records(*job), loop, options.out); !ok) return ok;
   std::cout << (averages ? ", from the averages of " : ", from ") << path << '\n';
   return {};
+}
+
+}  // namespace
+
+Status predict(const PredictOptions& options, const EngineFactory& make_engine) {
+  std::string last_line;
+  Status done = predict_with(options, make_engine, [&last_line](const std::string& line) {
+    std::cerr << "trainer: " << line << '\n';
+    last_line = line;
+  });
+  if (done) return done;
+  // A trainer's error ends with the lines that the trainer has printed (RunningTrainer). They are on stderr already.
+  std::string& message = done.error().message;
+  const std::size_t lines = message.find("; its last lines:\n");
+  if (lines != std::string::npos && message.ends_with("\n  " + last_line))
+    message = message.substr(0, lines) + "; its output is above";
+  return done;
 }
 
 }  // namespace disttrain::workerd

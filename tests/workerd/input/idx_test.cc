@@ -151,7 +151,7 @@ TEST_F(Idx, PatternWithoutMatchIsNamed) {
 
 TEST_F(Idx, KeysAreThoseOfTheSection) {
   Source test = source(kIdx, folder_, "t10k-*");
-  test.section = "evaluate";
+  test.files_key = "evaluate.files";
   expect_error(test, ErrorCode::kNoInput, {"evaluate.files = \"t10k-*\""});
 }
 
