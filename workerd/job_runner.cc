@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <new>
@@ -46,6 +47,15 @@ JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld
   facts.evaluates = job.evaluates;
   facts.clock = job.clock;
   return facts;
+}
+
+// An engine knows the values of a bad record, but not the files that it came from.
+Error with_files(Error error, const JobConfig& config, bool evaluates) {
+  const input::Source source =
+      evaluates ? input::evaluation_source(config.data, config.evaluate) : input::training_source(config.data);
+  if (error.code == ErrorCode::kData && !source.files.empty())
+    error.message = (std::filesystem::path(source.path) / source.files).string() + ": " + error.message;
+  return error;
 }
 
 input::EpochOrder order_of(const OpenJob& job, const JobConfig& config, Member self) {
@@ -273,10 +283,11 @@ void JobRunner::finished(const Result<EngineOutput>& output) {
   computing_ = false;
   const bool is_wanted = compute_.has_value() || evaluation_.has_value();
   if (!output || !is_wanted) {
+    const bool evaluates = evaluation_.has_value();
     compute_.reset();
     evaluation_.reset();
     run_.reset();
-    if (is_wanted) feed(Broken{output.error()});
+    if (is_wanted) feed(Broken{with_files(output.error(), prepared_.config, evaluates)});
     return;
   }
   if (compute_)

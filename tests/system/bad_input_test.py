@@ -208,6 +208,22 @@ class BadInputTest(SystemTest):
         self.write_labels(folder, [1] * 5999 + [10])
         self.assert_refused(self.up_with(folder), 65, "10")
 
+    def test_record_that_a_builtin_model_cant_take_is_named_with_its_file(self):
+        (self.folder / "ratings.csv").write_text("0,1,5\n24,1,3\n")
+        job = self.folder / "ratings.toml"
+        job.write_text('[job]\nname = "ratings"\n[model]\nbuiltin = "matrix_factorization"\n'
+                       "matrix_factorization = { users = 4, items = 5 }\n"
+                       '[data]\npath = "."\nformat = "csv"\nfiles = "rat*.csv"\n[train]\nbatch_size = 2\nepochs = 1\n')
+        outcome = self.up(job)
+        self.assert_refused(outcome, 1, f"{self.folder}/rat*.csv: a record has the user 24; "
+                            "model.matrix_factorization.users = 4 allows whole numbers from 0 to 3\n")
+        categories = self.folder / "categories.toml"
+        categories.write_text(job.read_text().replace("matrix_factorization = { users = 4, items = 5 }",
+                                                      "wide_deep = { numeric = 1, categories = [4] }")
+                              .replace("matrix_factorization", "wide_deep").replace("[data]", 'loss = "mse"\n[data]'))
+        self.assert_refused(self.up(categories), 78, "but the records of data.files have 2: add [data.columns], which says what "
+                            "each column of a csv file is to wide_deep")
+
     def test_model_that_does_not_fit_the_data(self):
         self.assert_refused(self.up(self.job(), "--set", "model.layers=[100, 10]"), 78, "784", "100")
 

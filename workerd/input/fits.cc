@@ -146,9 +146,12 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
   if (spec.columns.size() > columns.size()) {
     std::string names;
     for (const ColumnSpec& column : spec.columns) names += (names.empty() ? "\"" : ", \"") + column.name + "\"";
-    return fail(ErrorCode::kConfig, "the model takes " + std::to_string(spec.columns.size()) + " columns (" + names +
-                                        "), but the records of " + source.section + ".files have " +
-                                        std::to_string(columns.size()) + ": use other data or another model");
+    const bool needs_columns = model.builtin == "wide_deep" && source.columns.empty();
+    return fail(ErrorCode::kConfig,
+                "the model takes " + std::to_string(spec.columns.size()) + " columns (" + names +
+                    "), but the records of " + source.files_key + " have " + std::to_string(columns.size()) + ": " +
+                    (needs_columns ? "add [data.columns], which says what each column of a csv file is to wide_deep"
+                                   : "use other data or another model"));
   }
   const Fitting fitting(model, source);
   for (std::size_t i = 0; i < spec.columns.size(); ++i) {

@@ -244,11 +244,15 @@ TEST(AutogradModel, RefusesValuesThatItCannotTake) {
     factors.records.set(0, 0, user);
     expect_bad(factors.model, factors.records, "a record has the user ");
   }
+  Case factors = test::matrix_factorization_case();
+  factors.records.set(0, 0, 24.0F);
+  expect_bad(factors.model, factors.records,
+             "a record has the user 24; model.matrix_factorization.users = 6 allows whole numbers from 0 to 5");
 
   Case categories = wide_deep_case();
   categories.records.set(1, 0, std::int64_t{4});  // the second category column would take it
   expect_bad(categories.model, categories.records,
-             "a record has 4 in category column 0; model.wide_deep.categories allows 0 to 3");
+             "a record has 4 in category column 0; model.wide_deep.categories[0] = 4 allows 0 to 3");
 
   Case inputs = mlp_case();
   expect_bad(inputs.model, TestBatch(6).add(floats(1, 41)).add(integers<std::int64_t>(2, 4, 6)),

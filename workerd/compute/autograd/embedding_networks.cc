@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,17 @@ namespace disttrain::workerd::autograd {
 namespace {
 
 // The numbers in a column of float32.
-at::Tensor whole_numbers(const at::Tensor& column, const char* what, std::int64_t limit) {
+at::Tensor whole_numbers(const at::Tensor& column, const std::string& what, std::int64_t limit) {
   const at::Tensor floats = column.contiguous();
-  for (const float value : std::span(floats.const_data_ptr<float>(), static_cast<std::size_t>(floats.numel())))
-    if (!(value >= 0.0F && value < static_cast<float>(limit) && value == std::trunc(value)))
-      throw BadRecord("a record has the " + std::string(what) + " " + std::to_string(value) +
-                      "; the model takes whole numbers from 0 to " + std::to_string(limit - 1) +
-                      " (data.scale must be 1)");
+  for (const float value : std::span(floats.const_data_ptr<float>(), static_cast<std::size_t>(floats.numel()))) {
+    const bool is_whole = value == std::trunc(value);
+    if (is_whole && value >= 0.0F && value < static_cast<float>(limit)) continue;
+    std::ostringstream text;  // 24, not 24.000000
+    text << value;
+    throw BadRecord("a record has the " + what + " " + text.str() + "; model.matrix_factorization." + what +
+                    "s = " + std::to_string(limit) + " allows whole numbers from 0 to " + std::to_string(limit - 1) +
+                    (is_whole ? "" : ", which data.scale must leave as they are"));
+  }
   return floats.to(at::kLong);
 }
 
@@ -27,7 +32,8 @@ at::Tensor category(const at::Tensor& column, std::size_t index, std::int64_t li
        std::span(numbers.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(numbers.numel())))
     if (value < 0 || value >= limit)
       throw BadRecord("a record has " + std::to_string(value) + " in category column " + std::to_string(index) +
-                      "; model.wide_deep.categories allows 0 to " + std::to_string(limit - 1));
+                      "; model.wide_deep.categories[" + std::to_string(index) + "] = " + std::to_string(limit) +
+                      " allows 0 to " + std::to_string(limit - 1));
   return numbers;
 }
 
