@@ -97,8 +97,8 @@ class BadProgramTest(LastingClusterTest):
     def test_fixed_batch_dimension(self):
         for source in SOURCES:
             self.assert_program_fails(self.with_sidecar(source, lambda sidecar: sidecar.update(batch=7)),
-                                      "takes batches of exactly 7 records, but this batch has 8: export the model with "
-                                      "dynamic_batch=True")
+                                      "was exported with dynamic_batch=False, so it takes only batches of 7 records, and not "
+                                      "this one of 8: export the model with dynamic_batch=True, or let")
 
     def test_weights_that_are_nan(self):
         def spoil(name, content):

@@ -45,9 +45,12 @@ Status check_column(const ColumnSpec& column, const ColumnValues& values, std::u
 
 Status check_size(const program::Sidecar& sidecar, std::uint64_t examples, const std::string& path) {
   if (!sidecar.batch || examples == *sidecar.batch) return {};
-  return fail(ErrorCode::kConfig, path + " takes batches of exactly " + std::to_string(*sidecar.batch) +
-                                      " records, but this batch has " + std::to_string(examples) +
-                                      ": export the model with dynamic_batch=True");
+  const std::string batch = std::to_string(*sidecar.batch);
+  return fail(ErrorCode::kConfig, path + " was exported with dynamic_batch=False, so it takes only batches of " +
+                                      batch + " records, and not this one of " + std::to_string(examples) +
+                                      ": export the model with dynamic_batch=True, or let train.batch_size, "
+                                      "data.records and evaluate.records give batches of " +
+                                      batch);
 }
 
 Status check_batch(const program::Sidecar& sidecar, const std::vector<std::uint32_t>& columns, const Batch& batch,
