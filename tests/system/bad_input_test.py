@@ -134,6 +134,12 @@ class BadInputTest(SystemTest):
             self.assertNotIn("\x1b", outcome.err)
             self.assertLess(len(outcome.err), 1000)
 
+    def test_file_in_the_place_of_a_job(self):
+        for verb in ("status", "stop", "why"):
+            self.assert_refused(self.run_program("disttrain", verb, "cl.toml"), 64,
+                                f"disttrain {verb}: JOB: 'cl.toml' is a file; expected the name or number of a job (write a "
+                                "cluster file after --cluster)")
+
     def test_working_folder_that_was_removed(self):
         gone = self.folder / "gone"
         gone.mkdir()

@@ -53,6 +53,9 @@ CLI::Option* takes_tasks(CLI::Option* option) {
 
 CLI::Option* takes_job(CLI::Option* option) {
   return option->type_name(kJobName)->check([](const std::string& text) -> std::string {
+    if (text.ends_with(".toml"))
+      return "'" + printable(cut_text(text, kMaxJobNameBytes)) +
+             "' is a file; expected the name or number of a job (write a cluster file after --cluster)";
     if (text.size() <= kMaxJobNameBytes && is_printable(text)) return "";
     return "there is no job '" + printable(cut_text(text, kMaxJobNameBytes)) + "': a job's name has at most " +
            std::to_string(kMaxJobNameBytes) + " characters, each a-z, 0-9 or \"-\"";
