@@ -10,7 +10,8 @@ Result<ModelSpec> wide_deep(const ModelSection& model) {
   constexpr Initializer kGlorot{InitializerKind::kGlorot, 0.0};
   const WideDeepSection& section = model.wide_deep;
   if (section.numeric == 0 && section.categories.empty())
-    return refuse("wide_deep.numeric", "0 and model.wide_deep.categories is []", "at least one column");
+    return refuse("wide_deep.numeric", "0 and model.wide_deep.categories is []",
+                  "at least one column: set them, or describe the columns of csv files in [data.columns]");
   for (const auto* sizes : {&section.categories, &section.hidden})
     if (std::find(sizes->begin(), sizes->end(), 0U) != sizes->end())
       return fail(ErrorCode::kConfig, std::string("model.wide_deep.") +

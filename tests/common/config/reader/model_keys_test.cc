@@ -145,8 +145,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "model.transformer makes more than 68719476736 parameters"},
         WrongModel{"NoUsers", "builtin = \"matrix_factorization\"\nmatrix_factorization = { items = 3 }\n",
                    "model.matrix_factorization.users is 0; expected the number of users"},
-        WrongModel{"NoColumns", "builtin = \"wide_deep\"\nwide_deep = { outputs = 2 }\n",
-                   "model.wide_deep.numeric is 0 and model.wide_deep.categories is []; expected at least one column"},
+        WrongModel{
+            "NoColumns", "builtin = \"wide_deep\"\nwide_deep = { outputs = 2 }\n",
+            "model.wide_deep.numeric is 0 and model.wide_deep.categories is []; expected at least one column: set "
+            "them, or describe the columns of csv files in [data.columns]"},
         WrongModel{"LayersOfALinear", "builtin = \"linear\"\nlayers = [4, 3, 2]\n",
                    "model.layers has 3 sizes; expected 2 with builtin = \"linear\""},
         WrongModel{"DropoutOfALinear", "builtin = \"linear\"\nlayers = [4, 3]\ndropout = 0.5\n",
