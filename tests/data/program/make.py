@@ -69,6 +69,23 @@ class DropoutNet(nn.Module):
         return self.last(self.dropout(torch.relu(self.first(inputs))))
 
 
+class LinearNet64(nn.Module):
+    """A linear model in float64, whose results are known in closed form. It has a frozen variable, and a state that
+    follows the inputs. Only the bias is float32."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1, -2], dtype=torch.float64) / 7)
+        self.bias = nn.Parameter(torch.zeros(1))
+        self.scale = nn.Parameter(torch.tensor(1 / 3, dtype=torch.float64), requires_grad=False)
+        self.register_buffer("seen", torch.full((2,), 0.1, dtype=torch.float64))
+
+    def forward(self, inputs):
+        if self.training:
+            self.seen.copy_(0.9 * self.seen + 0.1 * inputs.mean(0))
+        return self.scale * (inputs @ self.weight) + self.bias.double()
+
+
 def batch_of(examples):
     return torch.randn(examples, 6), torch.randint(0, 3, (examples,))
 
@@ -147,6 +164,12 @@ def main():
             if name == "batch_norm":
                 export_in_stages(model, folder / "batch_norm_stages.pt2")
                 (folder / "expected.json").write_text(json.dumps(expected_of(model)))
+        doubles = (torch.ones(4, 2, dtype=torch.float64), torch.ones(4, dtype=torch.float64))
+        for ending, cpu in ((".pt2", CPU), (".pt", None)):
+            measured = {"error": metrics.MSE()}
+            disttrain.export(
+                LinearNet64(), nn.MSELoss(), doubles, folder / ("float64" + ending), metrics=measured, cpu=cpu
+            )
         for file in folder.glob("*.pt"):
             remove_paths(file)
         with tarfile.open(here / "packages.tar.xz", "w:xz", preset=9) as archive:

@@ -2,7 +2,6 @@
 #include "workerd/compute/program/program.h"
 
 #include <gtest/gtest.h>
-#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/common/program/packages.h"
+#include "tests/workerd/compute/program/reason_to_skip.h"
 #include "workerd/compute/program/values.h"
 
 namespace disttrain::workerd {
@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 using program::test::made;
 using program::test::Members;
+using test::reason_to_skip;
 
 // The layout with one bucket for each variable, in the order of a backward pass.
 Layout layout_of(const ModelSpec& model) {
@@ -96,15 +97,6 @@ void expect_near(const std::vector<double>& found, const Json& expected, const s
   ASSERT_EQ(found.size(), expected.size()) << what;
   for (std::size_t i = 0; i < found.size(); ++i)
     EXPECT_NEAR(found[i], expected[i].get<double>(), 1e-5 * (1 + std::abs(expected[i].get<double>()))) << what;
-}
-
-// Packages for x86-64-v3 and this version of PyTorch: see tests/data/program/make.py.
-std::string reason_to_skip() {
-  if (std::string(TORCH_VERSION).substr(0, 6) != "2.11.0")
-    return "the packages are for PyTorch 2.11.0; run tests/data/program/make.py";
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("x86-64-v3")) return "the processor has no AVX2";
-  return "";
 }
 
 class ProgramTest : public testing::TestWithParam<const char*> {
