@@ -93,17 +93,23 @@ class JaxExportTest(unittest.TestCase):
 
     def flat(self, file):
         """The variables of a flat array by name."""
-        values = np.fromfile(self.folder / file, np.float32)
+        content = (self.folder / file).read_bytes()
         arrays = {}
-        for variable in self.variables():
-            count = int(np.prod(variable["shape"]))
-            arrays[variable["name"]] = values[:count].reshape(variable["shape"])
-            values = values[count:]
+        for dtype in (np.float64, np.float32):  # see run_package.cc
+            for variable in self.variables():
+                if (variable["dtype"] == "float64") != (dtype == np.float64):
+                    continue
+                values = np.frombuffer(content, dtype, int(np.prod(variable["shape"])))
+                arrays[variable["name"]] = values.reshape(variable["shape"])
+                content = content[values.nbytes:]
         return arrays
 
     def set_flat(self, arrays):
-        flat = [np.ravel(arrays[variable["name"]]).astype(np.float32) for variable in self.variables()]
-        (self.folder / "parameters").write_bytes(np.concatenate(flat).tobytes())
+        doubles = [each for each in self.variables() if each["dtype"] == "float64"]
+        floats = [each for each in self.variables() if each["dtype"] != "float64"]
+        (self.folder / "parameters").write_bytes(
+            b"".join(np.asarray(arrays[each["name"]], np.float64).tobytes() for each in doubles) +
+            b"".join(np.asarray(arrays[each["name"]], np.float32).tobytes() for each in floats))
 
     def metrics(self):
         """The accumulators of metrics that have two numbers each."""
@@ -191,6 +197,52 @@ class JaxExportTest(unittest.TestCase):
         gradients = jax.grad(lambda params: classify(params, batch_of(8))[0])(params)
         np.testing.assert_allclose(self.flat("gradients")["second/bias"],
                                    gradients["second"]["bias"].astype(np.float32), rtol=0.05, atol=0.01)
+
+    def test_VariablesOfFloat64AreComputedInFullPrecision(self):
+        def output_of(params, batch):
+            return params["scale"] * (batch["inputs"] @ params["weight"]) + params["bias"][0]
+
+        def step(params, batch, state):
+            outputs = output_of(params, batch)
+            seen = 0.9 * state["seen"] + 0.1 * batch["inputs"].mean(0)
+            return (jnp.mean((outputs - batch["labels"]) ** 2),
+                    {"error": jax_metrics.mse(outputs, batch["labels"])}, {"seen": seen})
+
+        def evaluate(params, batch, state):
+            return step(params, batch, state)[:2]
+
+        def some(examples):
+            i = np.arange(examples)
+            return {"inputs": np.stack([np.sin(i + 1), np.cos(i)], axis=1), "labels": i / 7}
+
+        params = {"weight": np.array([1, -2]) / 7, "bias": np.array([0.25], np.float32), "scale": np.array(1 / 3)}
+        state = {"seen": np.full(2, 0.1)}
+        with jax.enable_x64(True):
+            self.export(step, params, some(8), state=state, frozen=["scale"], evaluate_fn=evaluate,
+                        predict_fn=lambda params, batch, state: output_of(params, batch))
+        self.assertEqual({each["name"]: each["dtype"] for each in self.variables()},
+                         {"weight": "float64", "bias": "float32", "seen": "float64"})
+        for examples in (8, 5):  # 5 is composed of parts
+            batch = some(examples)
+            inputs = batch["inputs"]
+            errors = inputs @ params["weight"] / 3 + 0.25 - batch["labels"]
+            self.assertAlmostEqual(self.run_package("step", batch), np.sum(errors ** 2), places=6)
+            np.testing.assert_array_equal(self.flat("parameters")["weight"], params["weight"])
+            found = self.flat("gradients")
+            np.testing.assert_allclose(found["weight"], 2 / 3 * errors @ inputs / examples, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(found["bias"], [2 * errors.mean()], rtol=1e-6)
+            if examples == 8:
+                np.testing.assert_allclose(found["seen"], 0.09 + 0.1 * inputs.mean(0), rtol=0, atol=1e-12)
+
+        # Losses, metrics and predictions are float32, but they are computed in float64: both products of a record nearly
+        # cancel out.
+        self.set_flat({**params, **state, "bias": np.zeros(1)})
+        outputs = np.arange(1, 9) * 1e-10 / 21
+        batch = {"inputs": np.stack([2 + 21 * outputs, np.ones(8)], axis=1), "labels": np.zeros(8)}
+        np.testing.assert_allclose(self.run_package("evaluate", batch), np.sum(outputs ** 2), rtol=1e-4)
+        np.testing.assert_allclose(self.metrics(), [[np.sum(outputs ** 2), 8]], rtol=1e-4)
+        self.run_package("predict", batch)
+        np.testing.assert_allclose(np.fromfile(self.folder / "outputs", np.float32), outputs, rtol=1e-4)
 
     def test_DropoutDiffersFromPartToPartAndIsTheSameWhenRepeated(self):
         def dropped(params, batch, key):

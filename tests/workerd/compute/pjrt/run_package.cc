@@ -4,8 +4,9 @@
 //
 // FOLDER has the batch: the file "column-NAME" for each column. If it has "parameters", these replace the initial
 // values. The program writes to FOLDER: "parameters" (as they were used), "gradients", "metrics" (float64) and
-// "outputs". All arrays are without a header; the flat ones are in the order of the model's variables. It prints the
-// sum of the losses. After an error it prints the message and returns the error's code.
+// "outputs". All arrays are without a header. The flat ones are in the order of the model's variables, but the float64
+// variables come first. It prints the sum of the losses. After an error it prints the message and returns the error's
+// code.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -45,11 +46,14 @@ Status run(const std::string& plugin, const std::string& package, const std::fil
   Layout layout;
   layout.model = spec;
   layout.shards = 1;
+  layout.variable_begins.resize(spec.variables.size());
   std::uint64_t begin = 0;
-  for (const VariableSpec& variable : spec.variables) {
-    layout.variable_begins.push_back(begin);
-    begin += element_count(variable);
-  }
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32})
+    for (std::size_t v = 0; v < spec.variables.size(); ++v) {
+      if (spec.variables[v].dtype != dtype) continue;
+      layout.variable_begins[v] = begin;
+      begin += word_count(spec.variables[v]);
+    }
   std::vector<float> parameters(begin);
   std::vector<float> gradients(begin);
   if (Status status = computation.open(layout, parameters, gradients); !status) return status;
