@@ -51,6 +51,8 @@ const char* to_string(Happening happening) {
       "task met the chief on a copied folder",
       "wall clock set back",
       "wall clock set forward",
+      "all variables float64",
+      "some variables float64",
       "rule with slots",
       "state variable",
       "moving average",

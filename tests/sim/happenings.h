@@ -63,6 +63,8 @@ enum class Happening : std::uint8_t {
   kWallClockSetBack,
   kWallClockSetForward,
   // Jobs.
+  kAllFloat64,
+  kBothTypes,
   kSlots,
   kState,
   kAverage,

@@ -3,11 +3,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 #include <map>
+#include <span>
 #include <string>
+#include <type_traits>
 
 #include "common/config/cluster_config.h"
 #include "common/config/job_config.h"
+#include "common/doubles.h"
 #include "common/layout.h"
 #include "common/model.h"
 #include "tests/sim/storage.h"
@@ -33,17 +39,41 @@ struct Jobs {
   JobConfig read(const std::string& text) const { return configs.at(text); }
 };
 
+// A float is the integer itself. A double is a little larger, so that no float can hold it; but doubles represent all
+// sums of such numbers exactly.
+template <typename T>
+T fine(std::uint64_t integer) {
+  if constexpr (std::is_same_v<T, double>) return static_cast<double>(integer) + 0x1p-30;
+  return static_cast<T>(integer);
+}
+
 // The initial parameters that job_rules.cc writes to a file.
-inline float init_value(std::uint32_t variable, std::uint64_t element) {
-  return static_cast<float>((variable + 2 * element) % 5);
+template <typename T>
+T init_value(std::uint32_t variable, std::uint64_t element) {
+  return fine<T>((variable + 2 * element) % 5);
 }
 // The initial parameters that a worker brings.
-inline float brought_value(std::uint32_t variable, std::uint64_t element) {
-  return static_cast<float>((2 * variable + element) % 7);
+template <typename T>
+T brought_value(std::uint32_t variable, std::uint64_t element) {
+  return fine<T>((2 * variable + element) % 7);
 }
-inline float first_value(const JobConfig& job, const ModelSpec& model, std::uint32_t variable, std::uint64_t element) {
-  if (!job.checkpoint.init_from.empty()) return init_value(variable, element);
-  return model.brings_values ? brought_value(variable, element) : 0.0F;
+template <typename T>
+T first_value(const JobConfig& job, const ModelSpec& model, std::uint32_t variable, std::uint64_t element) {
+  if (!job.checkpoint.init_from.empty()) return init_value<T>(variable, element);
+  return model.brings_values ? brought_value<T>(variable, element) : T{0};
+}
+// The word at this index of a variable, when all its elements have their first values.
+inline float first_word(const JobConfig& job, const ModelSpec& model, std::uint32_t variable, std::uint64_t word) {
+  return with_type(model.variables[variable].dtype, [&]<typename T>(T) {
+    using Words = std::array<float, sizeof(T) / sizeof(float)>;
+    const T value = first_value<T>(job, model, variable, word / Words().size());
+    return std::bit_cast<Words>(value)[word % Words().size()];
+  });
+}
+
+// Words are compared by their bits, because a half of a double may be a NaN as a float.
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 // Returns true if the final parameters can be computed exactly: as the initial values minus the gradient of each
@@ -60,20 +90,25 @@ inline Layout in_small_buckets(const Layout& layout, std::uint64_t elements) {
   if (elements == 0) return layout;
   Layout small = layout;
   small.buckets.clear();
-  for (const Bucket& bucket : layout.buckets)
-    for (std::uint64_t at = 0; at < bucket.words; at += elements)
+  for (std::uint32_t id = 0; id < layout.buckets.size(); ++id) {
+    const Bucket& bucket = layout.buckets[id];
+    const std::uint64_t words = elements * size_of(dtype_of(layout, BucketId(id))) / sizeof(float);
+    for (std::uint64_t at = 0; at < bucket.words; at += words)
       small.buckets.push_back(
-          Bucket{bucket.shard, bucket.flat_begin + at, bucket.shard_begin + at, std::min(elements, bucket.words - at)});
+          Bucket{bucket.shard, bucket.flat_begin + at, bucket.shard_begin + at, std::min(words, bucket.words - at)});
+  }
   return small;
 }
 
-// The simulated gradient: each record adds value_of(record) * coefficient(element) to each element. Both factors are
-// integers, so that floats represent all sums exactly.
+// The simulated gradient: each record adds value_of(record) * coefficient(word) to each element, where `word` is the
+// index of the element's first word in the flat array. The values are integers, so floats and doubles represent all
+// sums exactly; see fine().
 inline float value_of(std::uint64_t record) {
   return static_cast<float>(record % 7 + 1);
 }
-inline float coefficient(std::uint64_t flat_element) {
-  return static_cast<float>(flat_element % 3 + 1);
+template <typename T>
+T coefficient(std::uint64_t word) {
+  return fine<T>(word % 3 + 1);
 }
 
 }  // namespace disttrain::sim

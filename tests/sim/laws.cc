@@ -189,7 +189,7 @@ void Laws::computed_from(const std::string& who, const std::map<BucketId, Step>&
 }
 
 // Returns null if the laws don't know the values with which the generation began.
-const Laws::ByElement* Laws::begun_with(const RunId& run) const {
+const Laws::ByWord* Laws::begun_with(const RunId& run) const {
   const auto record = generations_.find(run.first);
   if (record == generations_.end() || record->second.generation != run.second) return nullptr;
   const auto saved = values_of_.find(record->second.restore_path);
@@ -236,6 +236,31 @@ void Laws::are_whole(const RunId& run, const std::map<ShardId, const TakenByWork
   }
 }
 
+template <typename T>
+T Laws::begun_value(const ByWord* begun, const JobConfig& job, std::uint32_t variable, std::uint64_t word) const {
+  std::array<float, sizeof(T) / sizeof(float)> words{};
+  if (begun == nullptr) return first_value<T>(job, jobs_.model, variable, word / words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = begun->at({variable, word + i}).front();
+  return std::bit_cast<T>(words);
+}
+
+template <typename T>
+void Laws::is_final(const JobConfig& job, const Layout& layout, const Bucket& bucket, const Slice& slice,
+                    const ByWord* begun, double sum, std::span<const float> flat) {
+  if (layout.model.variables[slice.variable].kind == VariableKind::kState) return;  // ShardTwin checks it
+  const std::uint64_t begin = bucket.flat_begin + slice.bucket_begin;
+  const std::span<const T> values = values_in<T>(flat.subspan(begin, slice.words));
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    const std::uint64_t word = e * sizeof(T) / sizeof(float);
+    const T first = begun_value<T>(begun, job, slice.variable, slice.variable_begin + word);
+    const T expected = first - static_cast<T>(sum) * coefficient<T>(begin + word);
+    if (values[e] != expected)
+      return violated("I5, I11: the element at word " + std::to_string(begin + word) + " of the final parameters is " +
+                      std::to_string(values[e]) + ", but by its first value and all frames it must be " +
+                      std::to_string(expected));
+  }
+}
+
 void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout& layout,
                             const std::vector<float>& flat) {
   if (job.train.mode == Mode::kSync || job.data.sharding != Sharding::kLease) return;
@@ -248,7 +273,7 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, taken] : all) shards[shard] = &taken;
   are_whole(run, shards, "at the end");
-  const ByElement* const begun = begun_with(run);
+  const ByWord* const begun = begun_with(run);
   const chiefd::GenerationRecord& record = generations_[run.first];
   const bool is_known = record.generation == run.second && (begun != nullptr || record.restore_path.empty());
   if (!is_exact(job, jobs_) || !is_known) return;
@@ -259,20 +284,10 @@ void Laws::final_parameters(const RunId& run, const JobConfig& job, const Layout
       const auto own = taken.sums.find(BucketId(id));
       sum += own == taken.sums.end() ? 0.0 : own->second;
     }
-    for (const Slice& slice : slices_of(layout, BucketId(id))) {
-      if (layout.model.variables[slice.variable].kind == VariableKind::kState) continue;  // ShardTwin checks it
-      for (std::uint64_t e = 0; e < slice.words; ++e) {
-        const std::uint64_t at = layout.buckets[id].flat_begin + slice.bucket_begin + e;
-        const std::uint64_t element = slice.variable_begin + e;
-        const float first = begun != nullptr ? begun->at({slice.variable, element}).front()
-                                             : first_value(job, jobs_.model, slice.variable, element);
-        const float expected = first - static_cast<float>(sum) * coefficient(at);
-        if (flat[at] != expected)
-          return violated("I5, I11: element " + std::to_string(at) + " of the final parameters is " +
-                          std::to_string(flat[at]) + ", but by its first value and all frames it must be " +
-                          std::to_string(expected));
-      }
-    }
+    with_type(dtype_of(layout, BucketId(id)), [&]<typename T>(T) {
+      for (const Slice& slice : slices_of(layout, BucketId(id)))
+        is_final<T>(job, layout, layout.buckets[id], slice, begun, sum, flat);
+    });
   }
 }
 

@@ -30,7 +30,7 @@ using TakenByWorker = std::map<Member, Taken>;
 // The state of a shard at a checkpoint's cut.
 struct CutTaken {
   Step version;
-  std::vector<float> values;              // parameters, in the shard's order
+  std::vector<float> values;              // the words of the parameters, in the shard's order
   std::vector<std::vector<float>> slots;  // one array for each slot, in the order of `values`
   std::map<Member, Step> clocks;          // for each worker, the clock of its last complete push
   TakenByWorker taken;
@@ -158,9 +158,15 @@ class Laws {
                const std::string& path);
   void are_whole(const RunId& run, const std::map<ShardId, const TakenByWorker*>& shards, const std::string& when);
 
-  // For each element of a variable: its parameter, followed by its slots.
-  using ByElement = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<float>>;
-  const ByElement* begun_with(const RunId& run) const;
+  // For each word of a variable: the word of its parameter, followed by those of its slots.
+  using ByWord = std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<float>>;
+  const ByWord* begun_with(const RunId& run) const;
+  // The element that begins at this word, in a run that began with `begun`, or with initial values if it is null.
+  template <typename T>
+  T begun_value(const ByWord* begun, const JobConfig& job, std::uint32_t variable, std::uint64_t word) const;
+  template <typename T>
+  void is_final(const JobConfig& job, const Layout& layout, const Bucket& bucket, const Slice& slice,
+                const ByWord* begun, double sum, std::span<const float> flat);
 
   const Jobs& jobs_;
   std::string violation_;
@@ -186,8 +192,8 @@ class Laws {
   std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
   std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder, with its path
   std::set<std::string> damaged_;
-  std::map<std::string, ByElement> values_of_;  // by the path of the checkpoint
-  std::map<std::string, double> visited_of_;    // by path: sum of value_of() over the ledger's records
+  std::map<std::string, ByWord> values_of_;   // by the path of the checkpoint
+  std::map<std::string, double> visited_of_;  // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
   Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
   std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up

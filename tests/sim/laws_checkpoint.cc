@@ -10,15 +10,15 @@
 namespace disttrain::sim {
 namespace {
 
-// Calls `take` for each element of all shards. Its arguments are the bucket, the variable, the element's index in the
+// Calls `take` for each word of all shards. Its arguments are the bucket, the variable, the word's index in the
 // variable, and its index in the shard.
 template <typename Take>
 void each(const Layout& in, const Take& take) {
   for (std::uint32_t id = 0; id < in.buckets.size(); ++id)
     for (const Slice& slice : slices_of(in, BucketId(id)))
-      for (std::uint64_t e = 0; e < slice.words; ++e)
-        take(in.buckets[id], slice.variable, slice.variable_begin + e,
-             in.buckets[id].shard_begin + slice.bucket_begin + e);
+      for (std::uint64_t w = 0; w < slice.words; ++w)
+        take(in.buckets[id], slice.variable, slice.variable_begin + w,
+             in.buckets[id].shard_begin + slice.bucket_begin + w);
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
     if (Status read = checkpoint::read_shard(jobs_.disk->truth(), path, manifest, commit.layout, shard, values, into);
         !read)
       return violated("I14: " + read.error().message);
-    if (values != cut.values || slots != cut.slots)
+    const auto same = [](std::span<const float> a, std::span<const float> b) { return same_bits(a, b); };
+    if (!same_bits(values, cut.values) || !std::ranges::equal(slots, cut.slots, same))
       return violated("I18: " + path + ": shard " + std::to_string(shard.value) + " differs from its cut");
     if (commit.config.train.mode == Mode::kSync && cut.version != manifest.step)
       return violated("I17: " + path + ": shard " + std::to_string(shard.value) + " has another step");
@@ -72,16 +73,16 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
   restores_elsewhere(commit.layout, cuts, manifest, path);
 }
 
-// I18: a restore into another number of shards (2 if there is 1 now, else 1) gives each element the same values.
+// I18: a restore into another number of shards (2 if there is 1 now, else 1) gives each word the same bits.
 void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutTaken>& cuts,
                               const checkpoint::Manifest& manifest, const std::string& path) {
   const std::uint32_t shards = layout.shards == 1 ? 2 : 1;
   const auto other = chiefd::place(layout.model, Placement::kGreedy, shards);
   if (!other) return;
-  ByElement& values = values_of_[path];
-  each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
+  ByWord& values = values_of_[path];
+  each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t word, std::uint64_t at) {
     const CutTaken& cut = cuts.at(bucket.shard);
-    std::vector<float>& here = values[{variable, element}] = {cut.values[at]};
+    std::vector<float>& here = values[{variable, word}] = {cut.values[at]};
     for (const std::vector<float>& slot : cut.slots) here.push_back(slot[at]);
   });
   std::map<ShardId, std::vector<std::vector<float>>> read;  // parameters, then slots
@@ -94,10 +95,10 @@ void Laws::restores_elsewhere(const Layout& layout, const std::map<ShardId, CutT
       return violated("I18: can't restore " + path + " into " + std::to_string(shards) +
                       " shards: " + ok.error().message);
   }
-  each(*other, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
-    const std::vector<float>& expected = values[{variable, element}];
+  each(*other, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t word, std::uint64_t at) {
+    const std::vector<float>& expected = values[{variable, word}];
     for (std::size_t i = 0; i < expected.size(); ++i)
-      if (read[bucket.shard][i][at] != expected[i])
+      if (!same_bits(std::span(read[bucket.shard][i]).subspan(at, 1), std::span(expected).subspan(i, 1)))
         violated("I18: " + path + " has other values when it is restored into " + std::to_string(shards) + " shards");
   });
 }
@@ -189,17 +190,17 @@ void Laws::begins_with(const RunId& run, const JobConfig& job, const Layout& lay
   if (record.generation != run.second) return;
   const auto saved = values_of_.find(record.restore_path);
   if (saved == values_of_.end() && !record.restore_path.empty()) return;
-  each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t element, std::uint64_t at) {
+  each(layout, [&](const Bucket& bucket, std::uint32_t variable, std::uint64_t word, std::uint64_t at) {
     if (bucket.shard != shard) return;
     std::vector<float> here = {held.values[at]};
     for (const std::vector<float>& slot : held.slots) here.push_back(slot[at]);
     std::vector<float> expected(here.size(), 0.0F);
     // Values that workers bring come later.
     if (!jobs_.model.brings_values || !job.checkpoint.init_from.empty())
-      expected[0] = first_value(job, jobs_.model, variable, element);
+      expected[0] = first_word(job, jobs_.model, variable, word);
     if (job.evaluate.average > 0.0) expected.back() = expected[0];
-    if (saved != values_of_.end()) expected = saved->second.at({variable, element});
-    if (here != expected)
+    if (saved != values_of_.end()) expected = saved->second.at({variable, word});
+    if (!same_bits(here, expected))
       violated("I18: shard " + std::to_string(shard.value) + " of generation " + std::to_string(run.second.value) +
                " begins with other values than " +
                (record.restore_path.empty() ? "the initial ones" : "those of " + record.restore_path));

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "common/update/schedule.h"
-#include "common/update/vector.h"
 
 namespace disttrain::sim {
 
@@ -50,15 +49,9 @@ std::vector<float> ShardTwin::values() const {
 bool ShardTwin::has_slots_expected() const {
   for (std::size_t i = 0; i < expected_slots_.size(); ++i) {
     const auto slot = shard_.store().slot(i);
-    if (!std::equal(slot.begin(), slot.end(), expected_slots_[i].begin(), expected_slots_[i].end())) return false;
+    if (!same_bits(slot, expected_slots_[i])) return false;
   }
   return true;
-}
-
-update::SlotSpans ShardTwin::slots_at(std::size_t at, std::size_t elements) {
-  update::SlotSpans slots;
-  for (std::size_t i = 0; i < rule_.slots(); ++i) slots[i] = std::span(expected_slots_[i]).subspan(at, elements);
-  return slots;
 }
 
 TakenByWorker ShardTwin::taken() const {
@@ -154,7 +147,7 @@ void ShardTwin::after(bool is_open) {
   }
   before_.reset();
   if (is_sync()) expect_steps();
-  if (values() != expected_ || !has_slots_expected())
+  if (!same_bits(values(), expected_) || !has_slots_expected())
     laws_.violated(std::string(is_sync() ? "I7: " : "I3, I5: ") + name() + " at version " +
                    std::to_string(shard_.core().version().value) +
                    " has other parameters than the twin, which has applied the same frames");
@@ -166,12 +159,21 @@ void ShardTwin::after(bool is_open) {
 void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, double records) {
   if (job_.config.train.clip.kind == ClipKind::kGlobalNorm) return;  // scaled at the worker
   const std::uint64_t begin = job_.layout.buckets[push.bucket.value].flat_begin;
-  for (std::size_t i = 0; i < payload.size(); ++i) {
-    const float expected = coefficient(begin + i) * static_cast<float>(records);
-    if (payload[i] != expected && std::isfinite(payload[i]))
-      return laws_.violated("I24: a frame of bucket " + std::to_string(push.bucket.value) + " has " +
-                            std::to_string(payload[i]) + " instead of " + std::to_string(expected));
-  }
+  with_type(dtype_of(job_.layout, push.bucket), [&]<typename T>(T) {
+    const std::span<const T> values = values_in<T>(payload);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const T expected = coefficient<T>(begin + i * sizeof(T) / sizeof(float)) * static_cast<T>(records);
+      if (values[i] != expected && std::isfinite(values[i]))
+        return laws_.violated("I24: a frame of bucket " + std::to_string(push.bucket.value) + " has " +
+                              std::to_string(values[i]) + " instead of " + std::to_string(expected));
+    }
+  });
+}
+
+bool ShardTwin::is_finite(BucketId bucket, std::span<const float> payload) const {
+  return with_type(dtype_of(job_.layout, bucket), [payload]<typename T>(T) {
+    return std::ranges::all_of(values_in<T>(payload), [](T value) { return std::isfinite(value); });
+  });
 }
 
 void ShardTwin::take(const Member& from, Worker& worker, const psd::PushArrived& event, std::span<const float> payload,
@@ -194,7 +196,7 @@ void ShardTwin::take(const Member& from, Worker& worker, const psd::PushArrived&
     taken.sums[bucket] += records;
     taken.newest[bucket] += records;
   }
-  if (!push.skipped && !payload.empty() && update::all_finite(payload)) apply(from, push.bucket, payload);
+  if (!push.skipped && !payload.empty() && is_finite(push.bucket, payload)) apply(from, push.bucket, payload);
   if (!push.last) return;
   worker.clock = push.clock;
   if (push.final) worker.is_at_work = false;
@@ -219,9 +221,9 @@ void ShardTwin::take_values(const Member& from, const Push& push, std::span<cons
 std::span<float> ShardTwin::expected_of(BucketId bucket) {
   std::size_t at = 0;
   for (const BucketId own : buckets_) {
-    const std::size_t elements = job_.layout.buckets[own.value].words;
-    if (own == bucket) return std::span(expected_).subspan(at, elements);
-    at += elements;
+    const std::size_t words = job_.layout.buckets[own.value].words;
+    if (own == bucket) return std::span(expected_).subspan(at, words);
+    at += words;
   }
   return {};
 }
@@ -235,7 +237,7 @@ void ShardTwin::stage(Worker& worker, const Push& push, std::span<const float> p
   staged.clock = push.clock;
   staged.roster = push.roster;
   if (!payload.empty()) staged.payloads[push.bucket] = std::vector<float>(payload.begin(), payload.end());
-  staged.nonfinite = staged.nonfinite || push.skipped || !update::all_finite(payload);
+  staged.nonfinite = staged.nonfinite || push.skipped || (!payload.empty() && !is_finite(push.bucket, payload));
   if (!push.last) return;
   staged.last = push;
   worker.clock = push.clock;
@@ -253,24 +255,6 @@ std::vector<Member> ShardTwin::whole_set(Step step) const {
     if (staged->second.roster.value == 0 || staged->second.roster == roster_.version) members.push_back(member);
   }
   return members;
-}
-
-double ShardTwin::norm2_of(const std::vector<const Staged*>& parts) const {
-  double norm2 = 0.0;
-  for (const BucketId bucket : buckets_) {
-    std::vector<update::WeightedGradient> gradients;
-    const double total = weigh(parts, bucket, gradients);
-    if (gradients.empty()) continue;
-    for (const Part& part : kinds_in(bucket)) {
-      if (part.is_state) continue;
-      std::vector<update::WeightedGradient> pushed;
-      for (const update::WeightedGradient& all : gradients)
-        pushed.push_back({all.values.subspan(part.begin, part.elements), all.weight});
-      std::vector<float> sums(part.elements);
-      norm2 += update::squared_norm_of_sum(pushed, 1.0 / total, sums);
-    }
-  }
-  return norm2;
 }
 
 // With a single shard, the pacer sends no Commit, so the twin makes the decision by the same rules.
@@ -309,7 +293,7 @@ std::vector<const ShardTwin::Staged*> ShardTwin::parts_of(Step step, const std::
 
 // Appends the gradients of one bucket with their weights. Returns the sum of the weights.
 double ShardTwin::weigh(const std::vector<const Staged*>& parts, BucketId bucket,
-                        std::vector<update::WeightedGradient>& gradients) const {
+                        std::vector<Pushed>& gradients) const {
   const auto equal = [&parts](const Staged* part) { return part->last->examples == parts.front()->last->examples; };
   const bool is_plain = std::all_of(parts.begin(), parts.end(), equal);
   double total = 0.0;
@@ -349,12 +333,11 @@ void ShardTwin::add_step(Step step, const Decision& decision) {
   const double rate = update::learning_rate(job_.config.train, step.value - 1, roster_.members.size());
   std::size_t at = 0;
   for (const BucketId bucket : buckets_) {
-    const std::size_t elements = job_.layout.buckets[bucket.value].words;
-    std::vector<update::WeightedGradient> gradients;
+    std::vector<Pushed> gradients;
     const double total = decision.skip ? 0.0 : weigh(parts, bucket, gradients);
     if (!gradients.empty() && total > 0.0)
-      update(bucket, at, {rate, step.value - 1, decision.scale / total}, gradients, 1.0F);
-    at += elements;
+      update(bucket, at, {rate, step.value - 1, decision.scale / total}, gradients, 1.0);
+    at += job_.layout.buckets[bucket.value].words;
   }
   if (rule_.is_by_variable() && !decision.skip) update_variables({rate, step.value - 1, decision.scale}, parts);
   for (auto& [member, worker] : workers_)

@@ -1,6 +1,6 @@
 // A naive second implementation of a shard. It checks the real shard: after each event, the parameters and slots of
-// both must have the same bits. Gradients are small integers, so floats represent their sums exactly. The twin checks
-// these laws:
+// both must have the same bits. Floats and doubles represent the sums of the gradients exactly; see jobs.h. The twin
+// checks these laws:
 //
 //   async, ssp   each frame changes its bucket once, or not at all; each frame is applied by itself (I3, I5, I6)
 //   sync         step k applies the mean over the set of workers that the pacer has recorded, in rank order (I7)
@@ -78,22 +78,38 @@ class ShardTwin {
   bool is_active(const Member& worker) const;
   void take(const Member& from, Worker& worker, const psd::PushArrived& event, std::span<const float> payload,
             double records);
-  // The contiguous parts of a bucket in which all variables are of the same kind, as in ShardStore::Run.
+  // The contiguous parts of a bucket in which all variables are of the same kind, as in ShardStore::Run. As there, `T`
+  // below is the type of a bucket's elements, and arrays are arrays of words.
   struct Part {
     std::size_t begin = 0;  // within the bucket
-    std::size_t elements = 0;
+    std::size_t words = 0;
     bool is_state = false;
+  };
+  // The gradient of one worker, with its weight in the mean.
+  struct Pushed {
+    std::span<const float> words;
+    float weight = 1.0F;
   };
   std::vector<Part> kinds_in(BucketId bucket) const;
   void apply(const Member& from, BucketId bucket, std::span<const float> payload);
-  void update(BucketId bucket, std::size_t at, const update::UpdateStep& step,
-              const std::vector<update::WeightedGradient>& gradients, float state_weight);
+  void update(BucketId bucket, std::size_t at, const update::UpdateStep& step, const std::vector<Pushed>& gradients,
+              double state_weight);
+  template <typename T>
+  void update_part(const Part& part, std::size_t at, const update::UpdateStep& step,
+                   const std::vector<Pushed>& gradients, T state_weight);
   void update_variables(const update::UpdateStep& step, const std::vector<const Staged*>& parts);
-  // Lets the averages of expected_ [at, at + elements) follow the parameters, if the job has averages.
-  void average(std::size_t at, std::size_t elements, bool is_state);
+  template <typename T>
+  void update_variable(const update::UpdateStep& step, const std::vector<std::size_t>& indices,
+                       const std::vector<std::vector<float>>& pushed, const std::vector<float>& weights);
+  template <typename T>
+  static std::vector<update::WeightedGradientOf<T>> part_of(const std::vector<Pushed>& gradients, const Part& part);
+  // Lets the averages of expected_ [at, at + words) follow the parameters, if the job has averages.
+  template <typename T>
+  void average(std::size_t at, std::size_t words, bool is_state);
   void take_values(const Member& from, const Push& push, std::span<const float> payload);
   std::span<float> expected_of(BucketId bucket);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
+  bool is_finite(BucketId bucket, std::span<const float> payload) const;
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
   // Of the workers that are at work, the clock of the slowest one. If none is at work, the highest clock so far.
   Step slowest() const;
@@ -103,13 +119,13 @@ class ShardTwin {
   Decision own_decision(Step step);
   double norm2_of(const std::vector<const Staged*>& parts) const;
   std::vector<const Staged*> parts_of(Step step, const std::vector<Member>& members);
-  double weigh(const std::vector<const Staged*>& parts, BucketId bucket,
-               std::vector<update::WeightedGradient>& gradients) const;
+  double weigh(const std::vector<const Staged*>& parts, BucketId bucket, std::vector<Pushed>& gradients) const;
   void add_step(Step step, const Decision& decision);
   void acknowledged(const Member& worker, Sequence upto);
   std::vector<float> values() const;
   bool has_slots_expected() const;
-  update::SlotSpans slots_at(std::size_t at, std::size_t elements);
+  template <typename T>
+  update::SlotSpansOf<T> slots_at(std::size_t at, std::size_t words);
 
   Laws& laws_;
   const psd::ShardJob& job_;
@@ -123,7 +139,7 @@ class ShardTwin {
   std::map<psd::ChannelId, Member> channels_;
   std::map<Member, Worker> workers_;
   std::set<Member> fenced_;
-  std::vector<float> expected_;  // the parameters of all the shard's buckets, one after the other
+  std::vector<float> expected_;  // the words of all the shard's buckets, one after the other
   std::vector<std::vector<float>> expected_slots_;
   Member giver_;                // the worker that the shard has asked for the first values
   std::set<BucketId> lacking_;  // the buckets that have no first values yet

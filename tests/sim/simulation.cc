@@ -47,6 +47,7 @@ class Simulation {
     draw_job();
     draw_faults();
     mishaps_.draw(jobs_.configs.at("first"));
+    draw_doubles(seed, world_, jobs_);
     draw_rules(seed, world_, jobs_, storage_);
     draw_long_work(seed);
     if (long_faults_.wants_long_job()) make_long(jobs_.configs.at("first"));

@@ -124,7 +124,7 @@ void WorkerNode::open(const OpenJob& order) {
   facts.clock = order.clock;
   core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), now());
   blocks_ = core_->buffers() == 1 && world_.chance(500);
-  const std::vector<float> nothing(element_count(order.layout.model), 0.0F);
+  const std::vector<float> nothing(word_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
   records_.assign(core_->buffers(), 0.0);
@@ -341,9 +341,9 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
 }
 
 void WorkerNode::carry_out(const workerd::LoadValues& action) {
-  for (std::uint32_t v = 0; v < order_.layout.model.variables.size(); ++v)
-    for (std::uint64_t e = 0; e < element_count(order_.layout.model.variables[v]); ++e)
-      gradients_[action.gradients][order_.layout.variable_begins[v] + e] = brought_value(v, e);
+  for_each_variable(gradients_[action.gradients], []<typename T>(std::uint32_t v, std::uint64_t, std::span<T> values) {
+    for (std::size_t e = 0; e < values.size(); ++e) values[e] = brought_value<T>(v, e);
+  });
   after(world_.between(microseconds(10), milliseconds(20)), [this, run = runs_] {
     if (run == runs_) feed(workerd::ValuesLoaded{});
   });
@@ -373,6 +373,19 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
   });
 }
 
+// Calls body(variable, the index of its first word, its values in `flat`).
+template <typename Body>
+void WorkerNode::for_each_variable(std::vector<float>& flat, const Body& body) {
+  const Layout& layout = order_.layout;
+  for (std::uint32_t v = 0; v < layout.model.variables.size(); ++v) {
+    const VariableSpec& variable = layout.model.variables[v];
+    const std::uint64_t begin = layout.variable_begins[v];
+    with_type(variable.dtype, [&]<typename T>(T) {
+      body(v, begin, values_in<T>(std::span(flat).subspan(begin, word_count(variable))));
+    });
+  }
+}
+
 // Returns the loss.
 float WorkerNode::compute_gradients(const workerd::Compute& action) {
   float sum = 0.0F;
@@ -381,7 +394,11 @@ float WorkerNode::compute_gradients(const workerd::Compute& action) {
   for (const Interval& interval : batch.positions)
     for (std::uint64_t record = interval.begin; record < interval.end; ++record) sum += value_of(record);
   std::vector<float>& gradient = gradients_[action.gradients];
-  for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = coefficient(e) * sum;
+  for_each_variable(gradient, [sum]<typename T>(std::uint32_t, std::uint64_t begin, std::span<T> values) {
+    constexpr std::uint64_t kWords = sizeof(T) / sizeof(float);
+    for (std::size_t e = 0; e < values.size(); ++e)
+      values[e] = coefficient<T>(begin + e * kWords) * static_cast<T>(sum);
+  });
   records_[action.gradients] = static_cast<double>(sum);
   if (action.clip_norm > 0.0) workerd::clip_to_norm(order_.layout, gradient, action.clip_norm);
   return spoil(gradient) ? std::numeric_limits<float>::quiet_NaN() : sum;
@@ -405,8 +422,16 @@ bool WorkerNode::spoil(std::vector<float>& gradient) {
   if (often == jobs_.nonfinite.end() || !world_.chance(often->second)) return false;
   const bool is_loss = world_.chance(500);
   world_.count(is_loss ? Happening::kNonfiniteLoss : Happening::kNonfiniteGradient);
-  if (!is_loss) gradient[world_.random().below(gradient.size())] = std::numeric_limits<float>::quiet_NaN();
-  return is_loss;
+  if (is_loss) return true;
+  // The doubles come first. Each of them has one word more than a float.
+  const ModelSpec& model = order_.layout.model;
+  const std::uint64_t doubles = word_count(model) - element_count(model);
+  const std::uint64_t element = world_.random().below(element_count(model));
+  if (element < doubles)
+    as_doubles(std::span(gradient).first(2 * doubles))[element] = std::numeric_limits<double>::quiet_NaN();
+  else
+    gradient[doubles + element] = std::numeric_limits<float>::quiet_NaN();
+  return false;
 }
 
 void WorkerNode::carry_out(const workerd::RunEvaluation& action) {

@@ -88,6 +88,8 @@ class WorkerNode final : public TaskNode {
   void carry_out(const workerd::SendMark& action);
   void carry_out(const workerd::LoadValues& action);
   void carry_out(const workerd::Compute& action);
+  template <typename Body>
+  void for_each_variable(std::vector<float>& flat, const Body& body);
   float compute_gradients(const workerd::Compute& action);
   void end_computation(float loss);
   bool spoil(std::vector<float>& gradient);
