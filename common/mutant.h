@@ -35,6 +35,7 @@ enum class Mutant {
   kStateInNorm,
   kStateScaled,
   kLowestRankIgnored,
+  kDoublesRounded,
   // chiefd
   kTermNotDurable,
   kGenerationNotDurable,

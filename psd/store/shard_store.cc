@@ -291,6 +291,8 @@ void ShardStore::update_runs(const OwnBucket& bucket, const UpdateAt& at, double
       rule_.finish<T>(step, norms_[run.variable].trust(), values, slots_of_run<T>(bucket, run));
     else
       rule_.apply_sum<T>(step, values, gradients_of<T>(bucket, run, is_measured), slots_of_run<T>(bucket, run));
+    if (DISTTRAIN_MUTANT(kDoublesRounded))
+      for (T& value : values) value = static_cast<T>(static_cast<float>(value));
     follow<T>(bucket, run);
   }
 }
