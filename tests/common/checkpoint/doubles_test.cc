@@ -16,13 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// "mean" and "w1" are float64. They come first in the flat order, with 6 and 30 words.
-ModelSpec model_with_doubles() {
-  ModelSpec model = small_model();
-  model.variables[1].dtype = model.variables[2].dtype = disttrain::DType::kFloat64;
-  return model;
-}
-
 class Doubles : public testing::Test {
  protected:
   Doubles() { EXPECT_TRUE(files_.make_directory("/job")); }

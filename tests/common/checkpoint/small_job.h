@@ -20,6 +20,13 @@ inline ModelSpec small_model() {
   return model;
 }
 
+// "mean" and "w1" are float64. In layout_of() they come first in the flat order, with 6 and 30 words.
+inline ModelSpec model_with_doubles() {
+  ModelSpec model = small_model();
+  model.variables[1].dtype = model.variables[2].dtype = disttrain::DType::kFloat64;
+  return model;
+}
+
 // A layout with buckets of so many words, which go to the shards in turn. The last variable comes first in the flat
 // order.
 inline Layout layout_of(const ModelSpec& model, std::uint32_t shards, std::uint64_t bucket_words) {

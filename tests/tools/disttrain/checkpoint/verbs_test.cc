@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <sstream>
 
 #include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/warm_start.h"
 #include "tests/common/checkpoint/small_job.h"
 #include "tests/shell_word.h"
 
@@ -330,6 +332,22 @@ TEST_F(CheckpointVerbs, DiffSaysHowManyElementsDifferAndByHowMuch) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("2.25"), HasSubstr("equal"), HasSubstr("differ\n")));
 }
 
+TEST_F(CheckpointVerbs, DiffComparesFloat64InFullPrecision) {
+  const auto write = [this](const std::string& name, const std::string& dtype, double value) {
+    const Json tensor = {{"dtype", dtype}, {"shape", {2}}, {"values", {0.5, value}}};
+    std::ofstream(folder_ / "spec.json") << Json{{"tensors", {{"x", tensor}}}};
+    ASSERT_EQ(shell(plain_safetensors() + " write " + name + " spec.json").code, 0);
+  };
+  write("a.safetensors", "F64", 1.0);
+  write("b.safetensors", "F64", 1.0 + 0x1p-40);
+  write("c.safetensors", "F32", 1.0);
+  const Json near = run("diff a.safetensors b.safetensors --json").json();
+  EXPECT_EQ(near["variables"][0]["differing"], 1);
+  EXPECT_EQ(near["variables"][0]["largest_difference"], 0x1p-40);
+  EXPECT_EQ(run("diff a.safetensors c.safetensors").code, 0) << "the same numbers in another type";
+  EXPECT_EQ(run("diff c.safetensors b.safetensors").code, 1);
+}
+
 TEST_F(CheckpointVerbs, DiffSaysWhichNamesAndShapesDiffer) {
   std::ofstream(folder_ / "a.json") << R"({"tensors": {"x": {"dtype": "F32", "shape": [2], "values": [1, 2]},
     "y": {"dtype": "F32", "shape": [2], "values": [1, 2]}}})";
@@ -372,6 +390,50 @@ TEST_F(CheckpointVerbs, ExportHasWholeVariablesThatAnyReaderCanRead) {
   }
   EXPECT_EQ(names_in(folder_), (std::vector<std::string>{"all", "out.safetensors"}));
   EXPECT_EQ(run("diff " + job() + " out.safetensors").code, 0);
+}
+
+// The files of this checkpoint have parts of float64 variables, and odd numbers of words before each slot.
+TEST_F(CheckpointVerbs, Float64VariablesOfAnyLayoutAreExportedAsTheyAre) {
+  const std::string path = save(files_, job(), layout_of(model_with_doubles(), 3, 4), 3, 10, 2, 1, true).value();
+  const std::string other = save(files_, job(), layout_of(model_with_doubles(), 1, 36), 4, 10, 2, 1, true).value();
+  EXPECT_EQ(run("diff " + path + " " + other + " --slots").code, 0);
+  // The words of held_by(), of which array 2 has the averages, as doubles.
+  const auto doubles_from = [](std::size_t begin, std::size_t elements, float base) {
+    std::vector<double> values;
+    for (std::size_t word = begin; word < begin + 2 * elements; word += 2) {
+      const auto half = [base](std::size_t at) { return std::bit_cast<std::uint32_t>(base + static_cast<float>(at)); };
+      values.push_back(std::bit_cast<double>(half(word) | std::uint64_t{half(word + 1)} << 32));
+    }
+    return values;
+  };
+  for (const bool is_average : {false, true}) {
+    const float base = is_average ? 2010.0F : 10.0F;
+    ASSERT_EQ(run("export " + path + " out.safetensors --force" + (is_average ? " --average" : "")).code, 0);
+    const Json tensors = read_plainly("out.safetensors")["tensors"];
+    EXPECT_EQ(tensors["w0"]["dtype"], "F32");
+    EXPECT_EQ(tensors["mean"]["dtype"], "F64");
+    EXPECT_EQ(tensors["w1"]["dtype"], "F64");
+    EXPECT_EQ(tensors["w1"]["values"].get<std::vector<double>>(), doubles_from(0, 15, base));
+    EXPECT_EQ(tensors["mean"]["values"].get<std::vector<double>>(), doubles_from(30, 3, base));
+    EXPECT_EQ(tensors["w0"]["values"][20], static_cast<double>(base) + 56);
+  }
+  const Json inspected = run("inspect " + path + " --json").json()["variables"];
+  EXPECT_EQ(inspected[2]["dtype"], "float64");
+  EXPECT_EQ(inspected[2]["elements"], 15);
+  EXPECT_EQ(inspected[2]["shards"], Json::parse("[0, 1, 2]"));
+
+  ASSERT_EQ(run("export " + path + " out.safetensors --force").code, 0);
+  EXPECT_EQ(run("diff " + path + " out.safetensors").code, 0);
+  // A new job, with another layout, takes its initial parameters from the checkpoint or from the export.
+  for (const std::string& from : {path, out("out.safetensors")}) {
+    const Layout layout = layout_of(model_with_doubles(), 2, 6);
+    for (std::uint32_t shard = 0; shard < 2; ++shard) {
+      Held held = empty_shard(layout, shard, 0);
+      const Status read = read_parameters(files_, from, {}, layout, ShardId(shard), held.parameters);
+      ASSERT_TRUE(read) << read.error().message;
+      EXPECT_EQ(held, held_by(layout, shard, 10.0F, 0)) << from;
+    }
+  }
 }
 
 TEST_F(CheckpointVerbs, VariablesOfManyChunksAreComparedAndExportedWhole) {
