@@ -1,7 +1,7 @@
 """Writes NumPy's files without NumPy (numpy.lib.format, version 1.0)."""
 import struct
 
-CODES = {"<f4": "f", "<i8": "q", "<i4": "i", "|u1": "B"}
+CODES = {"<f4": "f", "<f8": "d", "<i8": "q", "<i4": "i", "|u1": "B"}
 
 
 def write_npy(path, dtype, shape, values):
