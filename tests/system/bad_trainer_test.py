@@ -97,7 +97,7 @@ class BadTrainerTest(LastingClusterTest):
 
     def test_closed_socket(self):
         self.assert_trainer_fails(RAW_TRAINER + "describe()\nnext_step()\nconnection.close()\nsignal.pause()\n",
-                                  "the trainer closed its socket (in step 1)")
+                                  "the trainer closed its socket (in step 1)", job='stall_timeout = "3s"')
 
     def test_gradients_of_another_shape(self):
         error = self.assert_trainer_fails(NUMPY_TRAINER + "    job.push_pull({'w': np.zeros((3, 2))}, loss=0)\n",

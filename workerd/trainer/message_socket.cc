@@ -80,7 +80,7 @@ Status MessageSocket::send(const nlohmann::json& message, std::span<const int> d
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - daemon::now()).count();
     pollfd writable{fd_.get(), POLLOUT, 0};
     if (left <= 0 || ::poll(&writable, 1, static_cast<int>(left)) == 0)
-      return fail(ErrorCode::kUnavailable, "doesn't read its socket");
+      return fail(ErrorCode::kTemporary, "doesn't read its socket");
   }
   return {};
 }

@@ -48,7 +48,7 @@ class MessageSocket {
   int fd() const { return fd_.get(); }
 
   // Sends a message; the descriptors stay the caller's. Blocks while the trainer doesn't read, at most for `limit`.
-  // kUnavailable: the trainer has closed its end, or doesn't read.
+  // kUnavailable: the trainer has closed its end. kTemporary: it doesn't read.
   Status send(const nlohmann::json& message, std::span<const int> descriptors, Duration limit);
 
   // The next message that has arrived, or none. Never blocks. kUnavailable: the trainer has closed its end. kConfig: it

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -23,7 +24,9 @@ constexpr Duration kSendLimit = 10s;     // a trainer that waits for a message r
 constexpr Duration kTraceTime = 1s;      // the most time that Python gets to print where its threads are
 constexpr int kTraceShare = 6;           // and the share of the time that the trainer had to answer
 constexpr Duration kTerminateTime = 2s;  // between SIGTERM and SIGKILL
-constexpr Duration kEndedTime = 200ms;   // for the end of a process that has closed its socket
+// For the end of a process that has closed its socket. Python closes it before it ends: with PyTorch or CUDA the end
+// takes up to some seconds, and longer on a busy machine.
+constexpr Duration kEndTime = 5s;
 constexpr Duration kPollEvery = 100ms;
 
 int milliseconds(Duration duration) {
@@ -38,18 +41,27 @@ int milliseconds(Duration duration) {
 // The function may run the loop, and may destroy the watch. It isn't called within itself.
 class RunningTrainer::Watch : public std::enable_shared_from_this<Watch> {
  public:
-  explicit Watch(std::function<void()> on_event) : on_event_(std::move(on_event)) {}
+  Watch(asio::io_context& loop, std::function<void()> on_event) : loop_(loop), on_event_(std::move(on_event)) {}
 
   // `is_over`: there will be nothing more to read.
-  void add(asio::io_context& loop, int fd, std::function<bool()> is_over) {
+  void add(int fd, std::function<bool()> is_over) {
     const int copy = fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return;
-    entries_.push_back(std::make_unique<Entry>(Entry{{loop, copy}, std::move(is_over), false}));
+    entries_.push_back(std::make_unique<Entry>(Entry{{loop_, copy}, std::move(is_over), false}));
     wait_for(*entries_.back());
+  }
+
+  // Calls the function once after this time.
+  void call_after(Duration time) {
+    timer_.emplace(loop_, time);
+    timer_->async_wait([self = shared_from_this()](asio::error_code failed) {
+      if (!failed) self->call();
+    });
   }
 
   void close() {
     is_closed_ = true;
+    timer_.reset();
     for (const auto& entry : entries_) entry->descriptor.close();
   }
 
@@ -68,19 +80,26 @@ class RunningTrainer::Watch : public std::enable_shared_from_this<Watch> {
                                 });
   }
 
-  void handle(Entry& readable) {
-    readable.is_readable = true;
-    if (is_busy_) return;  // the outer call looks at all descriptors before it returns
+  // Returns false if it is called within itself: the outer call looks at everything before it returns.
+  bool call() {
+    if (is_busy_) return false;
     is_busy_ = true;
     if (!is_closed_) on_event_();
     is_busy_ = false;
-    if (is_closed_) return;
+    return true;
+  }
+
+  void handle(Entry& readable) {
+    readable.is_readable = true;
+    if (!call() || is_closed_) return;
     for (const auto& entry : entries_)
       if (entry->is_readable && !entry->is_over()) wait_for(*entry);
   }
 
+  asio::io_context& loop_;
   const std::function<void()> on_event_;
   std::vector<std::unique_ptr<Entry>> entries_;
+  std::optional<asio::steady_timer> timer_;
   bool is_busy_ = false;
   bool is_closed_ = false;
 };
@@ -101,12 +120,12 @@ RunningTrainer::~RunningTrainer() {
 }
 
 void RunningTrainer::watch(asio::io_context& loop, std::function<void()> on_event) {
-  watch_ = std::make_shared<Watch>(std::move(on_event));
+  watch_ = std::make_shared<Watch>(loop, std::move(on_event));
   const auto never = [] { return false; };
-  watch_->add(loop, socket_.fd(), never);
-  watch_->add(loop, process_->pidfd(), never);
-  watch_->add(loop, process_->stdout_fd(), [this] { return process_->stdout_fd() < 0; });
-  watch_->add(loop, process_->stderr_fd(), [this] { return process_->stderr_fd() < 0; });
+  watch_->add(socket_.fd(), [this] { return closed_.has_value(); });
+  watch_->add(process_->pidfd(), never);
+  watch_->add(process_->stdout_fd(), [this] { return process_->stdout_fd() < 0; });
+  watch_->add(process_->stderr_fd(), [this] { return process_->stderr_fd() < 0; });
 }
 
 void RunningTrainer::stop_watching() {
@@ -116,10 +135,9 @@ void RunningTrainer::stop_watching() {
 Status RunningTrainer::send(const nlohmann::json& message, std::span<const int> descriptors) {
   if (error_) return tl::unexpected(*error_);
   const Status sent = socket_.send(message, descriptors, kSendLimit);
-  if (sent) return {};
-  // The socket of a trainer that has ended is closed, too.
-  if (process_->wait_for_end(kEndedTime)) return tl::unexpected(ended());
-  return tl::unexpected(fail_with(sent.error().code, sent.error().message));
+  // The trainer may have said why it closed its socket, and it may not have ended yet: see next().
+  if (sent || sent.error().code == ErrorCode::kUnavailable) return {};
+  return tl::unexpected(fail_with(ErrorCode::kUnavailable, sent.error().message));
 }
 
 Result<std::optional<TrainerMessage>> RunningTrainer::next() {
@@ -127,11 +145,14 @@ Result<std::optional<TrainerMessage>> RunningTrainer::next() {
   // The order matters: all that the trainer wrote before its end is read before its end is noticed.
   const bool has_ended = process_->check_end().has_value();
   process_->read_output();
+  if (closed_) return next_after_close(has_ended);
   Result<std::optional<RawMessage>> raw = socket_.receive();
   if (!raw.has_value()) {
-    if (raw.error().code == ErrorCode::kUnavailable && (has_ended || process_->wait_for_end(kEndedTime)))
-      return tl::unexpected(ended());
-    return tl::unexpected(fail_with(raw.error().code, raw.error().message));
+    if (raw.error().code != ErrorCode::kUnavailable)
+      return tl::unexpected(fail_with(raw.error().code, raw.error().message));
+    closed_ = Closed{daemon::now(), raw.error().message};
+    if (watch_) watch_->call_after(kEndTime);
+    return next_after_close(has_ended);
   }
   if (!raw->has_value()) {
     if (has_ended) return tl::unexpected(ended());
@@ -145,6 +166,12 @@ Result<std::optional<TrainerMessage>> RunningTrainer::next() {
   return std::optional(std::move(*message));
 }
 
+Result<std::optional<TrainerMessage>> RunningTrainer::next_after_close(bool has_ended) {
+  if (has_ended) return tl::unexpected(ended());
+  if (daemon::now() - closed_->at >= kEndTime) return tl::unexpected(fail_with(ErrorCode::kUnavailable, closed_->how));
+  return std::optional<TrainerMessage>();
+}
+
 Result<TrainerMessage> RunningTrainer::wait(Instant since, Duration limit, const std::function<bool()>& is_cancelled) {
   for (;;) {
     Result<std::optional<TrainerMessage>> message = next();
@@ -152,7 +179,8 @@ Result<TrainerMessage> RunningTrainer::wait(Instant since, Duration limit, const
     if (message->has_value()) return std::move(**message);
     if (is_cancelled()) return fail(ErrorCode::kTemporary, "stopped waiting for the trainer");
     if (daemon::now() - since >= limit) return tl::unexpected(give_up_on(limit));
-    std::array<pollfd, 4> fds{pollfd{socket_.fd(), POLLIN, 0}, pollfd{process_->pidfd(), POLLIN, 0},
+    // poll() ignores a negative descriptor.
+    std::array<pollfd, 4> fds{pollfd{closed_ ? -1 : socket_.fd(), POLLIN, 0}, pollfd{process_->pidfd(), POLLIN, 0},
                               pollfd{process_->stdout_fd(), POLLIN, 0}, pollfd{process_->stderr_fd(), POLLIN, 0}};
     ::poll(fds.data(), fds.size(), milliseconds(kPollEvery));
   }
@@ -165,7 +193,7 @@ Error RunningTrainer::give_up_on(Duration waited) {
   }
   // The chief's own limit ends soon (job.stall_timeout), so there is no time for SIGTERM.
   process_->signal_group(SIGKILL);
-  return fail_with(ErrorCode::kUnavailable, "hasn't answered for " + format_duration(waited));
+  return fail_with(ErrorCode::kUnavailable, closed_ ? closed_->how : "hasn't answered for " + format_duration(waited));
 }
 
 Error RunningTrainer::refuse(const std::string& what) {

@@ -33,14 +33,19 @@ class RunningTrainer {
   // kUnavailable: the trainer ended, or closed its socket; another trainer may do better. kConfig: it sent something
   // wrong, or it said that it can't go on. `what` in the texts is what the trainer was doing, as in "in step 17".
 
+  // If the trainer has closed its socket, the message is lost, and next() or wait() returns the error.
   Status send(const nlohmann::json& message, std::span<const int> descriptors);
-  // The next message that has arrived, or none. Also passes on what the trainer has printed. Never blocks.
+  // The next message that has arrived, or none. Also passes on what the trainer has printed. Never waits for the
+  // trainer, but an error may take the seconds in which the trainer may react to SIGTERM.
   Result<std::optional<TrainerMessage>> next();
   // Waits for the next message. Fails with kUnavailable at since + limit. Fails with kTemporary when is_cancelled(),
   // which is called several times a second, returns true.
   Result<TrainerMessage> wait(Instant since, Duration limit, const std::function<bool()>& is_cancelled);
 
-  void set_activity(std::string what) { activity_ = std::move(what); }
+  // A trainer that has closed its socket does nothing else any more.
+  void set_activity(std::string what) {
+    if (!closed_) activity_ = std::move(what);
+  }
 
   // Calls `on_event` on the loop when next() may have something to do. Until the trainer is destroyed.
   void watch(asio::io_context& loop, std::function<void()> on_event);
@@ -61,6 +66,14 @@ class RunningTrainer {
   RunningTrainer(std::unique_ptr<TrainerProcess> process, MessageSocket socket)
       : process_(std::move(process)), socket_(std::move(socket)) {}
 
+  // The trainer has closed its socket.
+  struct Closed {
+    Instant at;
+    std::string how;  // "closed its socket"
+  };
+
+  // Waits for the end of a process that has closed its socket.
+  Result<std::optional<TrainerMessage>> next_after_close(bool has_ended);
   // Ends the process, if it still runs, and makes the error.
   Error fail_with(ErrorCode code, const std::string& what);
   // The error of a process that has ended.
@@ -72,6 +85,7 @@ class RunningTrainer {
   MessageSocket socket_;
   std::string activity_ = "while it started";
   bool has_sdk_ = false;  // it has sent a message, so it has the package disttrain
+  std::optional<Closed> closed_;
   std::optional<Error> error_;
   std::optional<TrainerEnd> how_it_ended_;
   std::shared_ptr<Watch> watch_;  // shared with its handlers in the loop

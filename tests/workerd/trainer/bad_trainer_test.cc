@@ -70,7 +70,63 @@ TEST_F(BadTrainerTest, AKilledTrainer) {
   EXPECT_THAT(error.message, HasSubstr("was killed by signal 11 (Segmentation fault) (in step 1000)"));
 }
 
+// Python closes the socket before its process ends, and PyTorch's end takes longer than a moment.
+constexpr char kSlowEnd[] = R"(
+connection.close()
+begin = time.process_time()
+while time.process_time() < begin + 0.5: pass
+raise ValueError("bad label")
+)";
+
+TEST_F(BadTrainerTest, AScriptThatRaisesAndTakesTimeToEnd) {
+  write_raw("describe()\nreceive()\nreceive()\n" + std::string(kSlowEnd));
+  const Error error = step_error();
+  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer ended with exit code 1 (in step 1000); its last lines:\n"),
+                                   EndsWith("ValueError: bad label")));
+}
+
+TEST_F(BadTrainerTest, AScriptThatRaisesBeforeItDescribesItsModelAndTakesTimeToEnd) {
+  write_raw("send(type='hello', protocol=1, sdk='raw')\nreceive()\n" + std::string(kSlowEnd));
+  const Error error = start_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer ended with exit code 1 (before job.batches() began)"),
+                                   EndsWith("ValueError: bad label")));
+}
+
+// The next step begins while the process is ending.
+TEST_F(BadTrainerTest, ASlowEndBetweenTwoSteps) {
+  write_raw("describe()\nreceive()\nsend(type='finished', number=receive()['number'], loss_sum=0, metrics=[0, 0])\n" +
+            std::string(kSlowEnd));
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  EXPECT_THAT(run(Program::kStep, {1}, 2).error().message,
+              AllOf(HasSubstr("the trainer ended with exit code 1 ("), EndsWith("ValueError: bad label")));
+}
+
+// What the trainer said before it closed its socket counts, also if the next step has begun since.
+TEST_F(BadTrainerTest, AFailureIsReadFromAClosedSocket) {
+  write_raw(R"(
+describe()
+receive()
+send(type="finished", number=receive()["number"], loss_sum=0, metrics=[0, 0])
+send(type="failed", message="no more labels")
+connection.close()
+open("closed", "w").close()
+signal.pause()
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  while (!std::filesystem::exists(folder / "closed")) continue;
+  const auto result = run(Program::kStep, {1}, 2);
+  EXPECT_EQ(result.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(result.error().message, HasSubstr("the trainer can't go on: no more labels"));
+}
+
 TEST_F(BadTrainerTest, AClosedSocket) {
+  options.answer_timeout = 500ms;  // shorter than the time that the process has for its end
   write_raw("describe()\nreceive()\nreceive()\nconnection.close()\nsignal.pause()\n");
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
