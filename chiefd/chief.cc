@@ -10,6 +10,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/random.h"
 #include "common/daemon/startup.h"
+#include "common/printable.h"
 #include "transport/control_link.h"
 
 namespace disttrain::chiefd {
@@ -440,7 +441,7 @@ void Chief::act(const JobEnded& action) {
 }
 
 void Chief::act(const Note& action) {
-  log_.write(static_cast<daemon::Level>(action.level), action.text,
+  log_.write(static_cast<daemon::Level>(action.level), unfolded(action.text),
              daemon::LogFields{action.kind, action.job, action.step});
 }
 

@@ -92,6 +92,16 @@ std::string_view cut_text(std::string_view text, std::size_t most) {
   return text.substr(0, end);
 }
 
+std::string unfolded(std::string_view text) {
+  constexpr std::string_view kFolded = "\\n  ";
+  std::string result;
+  for (std::size_t at = text.find(kFolded); at != std::string_view::npos; at = text.find(kFolded)) {
+    result.append(text.substr(0, at)).append("\n  ");
+    text.remove_prefix(at + kFolded.size());
+  }
+  return result.append(text);
+}
+
 std::string indented(std::string_view text, std::size_t blanks) {
   std::string result;
   result.reserve(text.size());

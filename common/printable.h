@@ -21,6 +21,11 @@ bool is_printable(std::string_view text);
 // Returns the first `most` bytes. Returns fewer if a character would otherwise be cut in two.
 std::string_view cut_text(std::string_view text, std::size_t most);
 
+// Puts the lines that printable() has joined on lines of their own again, if they begin with two blanks, such as the
+// lines that a trainer printed (LastLines in workerd/trainer/output_lines.h). So none of them looks like a line of
+// ours.
+std::string unfolded(std::string_view text);
+
 // Indents all lines after the first by `blanks`, so that no line looks like the beginning of another log entry.
 std::string indented(std::string_view text, std::size_t blanks = 4);
 

@@ -21,6 +21,12 @@ TEST(Printable, NewlinesAreShownOrKept) {
   EXPECT_EQ(indented("one\ntwo\nthree"), "one\n    two\n    three");
 }
 
+TEST(Printable, JoinedLinesAreUnfoldedIfTheyAreIndented) {
+  EXPECT_EQ(unfolded(printable("its last lines:\n  one\n    two")), "its last lines:\n  one\n    two");
+  EXPECT_EQ(unfolded("C:\\new\\n \\n"), "C:\\new\\n \\n") << "no newline of ours";
+  EXPECT_EQ(unfolded(""), "");
+}
+
 TEST(Printable, WhatMisleadsAReaderIsShown) {
   EXPECT_EQ(printable("\xe2\x80\xae"
                       "abc"),

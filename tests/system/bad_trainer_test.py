@@ -2,8 +2,9 @@
 job trains. tests/workerd/trainer tests the same engine without daemons, and more of its messages."""
 import os
 import unittest
+from pathlib import Path
 
-from harness import ROOT
+from harness import BIN
 from lasting_cluster import NUMPY_TRAINER, RAW_TRAINER, LastingClusterTest, numpy_python
 
 STEP = "    job.push_pull({'w': np.zeros((2, 3))}, loss=0)\n"
@@ -169,13 +170,26 @@ job = disttrain.init""") + STEP, "FileNotFoundError: image ")
 class UpTest(LastingClusterTest):
     """The same at the end of `disttrain up`, which most users see."""
 
-    def test_traceback_is_among_the_last_lines(self):
-        job = self.trainer_job(LATE + "    raise ValueError('bad label')\n")
-        outcome = self.up(job)
+    def up_fails(self, body):
+        """Everything that `up` prints, in the order in which a terminal shows it, and the chief's log."""
+        job = self.trainer_job(LATE + body)
+        up = self.start_command("sh", "-c", 'exec "$0" "$@" 2>&1', BIN / "disttrain", "up", "--job", job)
+        outcome = self.finish(up)
         self.assertEqual(outcome.code, 1, str(outcome))
-        lines = outcome.err.splitlines()
-        self.assertIn("  ValueError: bad label", lines[-4:])
-        self.assertEqual(outcome.err.count("ValueError: bad label"), 1, outcome.err)
+        run = Path(outcome.out.splitlines()[-1].split("run folder: ")[1])
+        return outcome.out, (run / "chief-0.log").read_text()
+
+    def test_traceback_is_among_the_last_lines_and_in_real_lines(self):
+        out, log = self.up_fails("    raise ValueError('bad label')\n")
+        self.assertIn("  ValueError: bad label", out.splitlines()[-4:])
+        self.assertRegex(out, r"\n  warning.*: lost worker/\d: the trainer ended with exit code 1 .*its last lines:\n    Traceback ")
+        self.assertRegex(log, r" goes on without worker/\d: the trainer ended .*its last lines:\n      Traceback ")
+        for text in (out, log):
+            self.assertNotIn("\\n", text)
+
+    def test_signal_is_among_the_last_lines(self):
+        out, _ = self.up_fails("    os.kill(os.getpid(), signal.SIGSEGV)\n")
+        self.assertRegex(out.splitlines()[-3], "job bad failed because of worker/.*signal 11 .Segmentation fault. .in step")
 
     def test_skipped_steps_are_told_once_and_counted_at_the_end_and_by_status(self):
         gradient = "np.full((2, 3), np.nan if 7 in batch.x else 0)"  # in the step that has record 7

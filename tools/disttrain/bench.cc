@@ -31,6 +31,7 @@ int bench(const UpOptions& options) {
     print_summary(std::cout, finished->status);
     print_phases(std::cout, finished->status);
   }
+  print_failure(*finished);
   return finished->exit_code;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/bounded_json.h"
 #include "common/daemon/startup.h"
+#include "common/printable.h"
 #include "tools/disttrain/events.h"
 #include "tools/disttrain/follow/follow_job.h"
 #include "tools/disttrain/interrupts.h"
@@ -92,7 +93,7 @@ std::string event_line(const Json& event) {
   std::string task = text_of(event, "task");
   if (task.empty()) task = "-";
   if (task.size() < kTaskWidth) task.resize(kTaskWidth, ' ');
-  return local_time(number_of(event, "time")) + " " + task + " " + text_of(event, "text");
+  return local_time(number_of(event, "time")) + " " + task + " " + indented(unfolded(text_of(event, "text")));
 }
 
 Json take_new(RepeatFilter& filter, const Json& list) {

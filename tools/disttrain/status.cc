@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "common/daemon/startup.h"
+#include "common/printable.h"
 #include "tools/disttrain/follow/follow_job.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/follow/summary.h"
@@ -52,11 +53,12 @@ void print(const Json& status, bool is_all) {
   if (state.empty()) {
     std::cout << "no job was submitted yet\n";
   } else if (is_final_state(state)) {
-    print_root_cause(std::cout, status);
     print_summary(std::cout, status);
+    print_root_cause(std::cout, status);
   } else {
     std::cout << "job " << text_of(status, "job") << ": " << progress_line(status) << '\n';
-    if (!text_of(status, "reason").empty()) std::cout << "  " << text_of(status, "reason") << '\n';
+    if (const std::string reason = text_of(status, "reason"); !reason.empty())
+      std::cout << "  " << indented(unfolded(reason), 2) << '\n';
     print_checkpoint(std::cout, status);
   }
   print_tasks(status);

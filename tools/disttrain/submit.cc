@@ -18,6 +18,7 @@ int submit(const SubmitOptions& options) {
     std::cout << line_of(finished->status) << '\n';
   else
     print_summary(std::cout, finished->status);
+  print_failure(*finished);
   return finished->exit_code;
 }
 

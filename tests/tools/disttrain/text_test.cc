@@ -125,6 +125,12 @@ TEST(RootCause, ATrainersTracebackIsShownInLinesAndOnce) {
   EXPECT_THAT(text, Not(HasSubstr("trainer: File")));
 }
 
+TEST(RootCause, FollowsTheLogLines) {
+  const Json status = failed_status(running(), "mnist", "worker/0", "killed by signal 9", std::nullopt, {"a", "b"});
+  EXPECT_THAT(said(print_root_cause, status),
+              HasSubstr("  | a\n  | b\njob mnist failed because of worker/0: killed by signal 9\nwhat to do: "));
+}
+
 TEST(RootCause, OfAJobThatNeverHadAStatusHasAllKeys) {
   const Json status = failed_status(Json(), "mnist", "chief/0", "gone", std::nullopt, {});
   for (const char* key :
@@ -190,6 +196,15 @@ TEST(Summary, LeavesOutWhatIsNotKnown) {
   EXPECT_THAT(said(print_summary, status), AllOf(HasSubstr("  500 steps\n"), Not(HasSubstr("loss"))));
 }
 
+TEST(Summary, ShowsATracebackInAWarningInLinesAndARowOfTheSameOnce) {
+  Json status = running();
+  const char* const lost = "lost worker/0: the trainer ended; its last lines:\\n  File \"C:\\new\"\\n    raise";
+  status["warnings"] = {lost, lost, "slow", lost};
+  const std::string shown = "lost worker/0: the trainer ended; its last lines:\n    File \"C:\\new\"\n      raise\n";
+  EXPECT_THAT(said(print_summary, status),
+              testing::EndsWith("  warning (2 times): " + shown + "  warning: slow\n" + "  warning: " + shown));
+}
+
 TEST(Summary, SaysRecoveriesAndTheNewestCheckpoint) {
   Json status = running();
   EXPECT_THAT(said(print_summary, status), AllOf(Not(HasSubstr("recover")), Not(HasSubstr("checkpoint"))));
@@ -214,6 +229,11 @@ class EventLine : public testing::Test {
 TEST_F(EventLine, SaysTimeTaskAndText) {
   EXPECT_EQ(event_line(event(1795218300.25, "task_lost", "ps/0: gone")),
             "2026-11-20 23:45:00.250 ps/0      ps/0: gone");
+}
+
+TEST_F(EventLine, ShowsATracebackInLines) {
+  EXPECT_EQ(event_line(event(1795218300.25, "worker_lost", "its last lines:\\n  File\\n    raise")),
+            "2026-11-20 23:45:00.250 ps/0      its last lines:\n      File\n        raise");
 }
 
 TEST_F(EventLine, EventOfNoTaskHasADash) {

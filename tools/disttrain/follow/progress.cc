@@ -8,6 +8,7 @@
 #include <iostream>
 #include <utility>
 
+#include "common/printable.h"
 #include "tools/disttrain/terminal.h"
 
 namespace disttrain::cli {
@@ -92,9 +93,11 @@ void Progress::show(const Json& status) {
     end();
     out_ << "warning: " << skipped << '\n' << std::flush;
   }
+  // The lines that a trainer printed are left out.
+  const std::string first_line = reason.substr(0, unfolded(reason).find('\n'));
   // While the job makes no steps, shows the reason instead of the figures.
   const bool is_moving = state == "running" || state == "evaluating";
-  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + reason;
+  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + first_line;
   if (is_terminal_) {
     const std::size_t width = terminal_size(STDERR_FILENO).columns;
     const double share = share_of(status);

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <string_view>
 
+#include "common/printable.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
 #include "tools/disttrain/table.h"
@@ -33,18 +33,15 @@ std::string way_out(const Json& cause) {
          "submitted again";
 }
 
-// A trainer's error ends with the lines that the trainer printed (LastLines in workerd/trainer/output_lines.h). Each of
-// them begins with two blanks, and on its way through the chief the newline before it has become "\n". Puts these lines
-// on lines of their own again.
-std::string unfolded(const std::string& reason) {
-  constexpr std::string_view kFolded = "\\n  ";
-  std::string text;
-  std::size_t begin = 0;
-  for (std::size_t at = reason.find(kFolded); at != std::string::npos; at = reason.find(kFolded, begin)) {
-    text += reason.substr(begin, at - begin) + "\n  ";
-    begin = at + kFolded.size();
+// A job that loses a worker again and again has the same warning many times. Prints a warning once for each row of
+// them.
+void print_warnings(std::ostream& out, const Json& warnings) {
+  for (std::size_t i = 0, next = 0; i < warnings.size(); i = next) {
+    while (next < warnings.size() && warnings[next] == warnings[i]) ++next;
+    if (!warnings[i].is_string()) continue;
+    const std::string times = next - i > 1 ? " (" + std::to_string(next - i) + " times)" : "";
+    out << "  warning" << times << ": " << indented(unfolded(warnings[i].get<std::string>()), 2) << '\n';
   }
-  return text + reason.substr(begin);
 }
 
 // Prints each metric of an evaluation and a comma, the accuracy first. A chief of an older version tells only the
@@ -104,21 +101,19 @@ void print_summary(std::ostream& out, const Json& status) {
         << with_commas(number_of(*evaluation, "examples")) << " examples\n";
   }
   if (const std::string skipped = skipped_text(status); !skipped.empty()) out << "  warning: " << skipped << '\n';
-  for (const Json& warning : list_of(status, "warnings"))
-    if (warning.is_string()) out << "  warning: " << warning.get<std::string>() << '\n';
+  print_warnings(out, list_of(status, "warnings"));
 }
 
 void print_root_cause(std::ostream& out, const Json& status) {
   if (text_of(status, "state") != "failed") return;
-  out << "job " << text_of(status, "job") << " failed";
+  const std::string failed = "job " + text_of(status, "job") + " failed";
   const auto cause = status.find("root_cause");
   if (cause == status.end() || !cause->is_object()) {
-    out << ": " << text_of(status, "reason") << '\n';
+    out << failed << ": " << text_of(status, "reason") << '\n';
     return;
   }
   const std::string task = text_of(*cause, "task");
   const std::string reason = unfolded(text_of(*cause, "reason"));
-  out << " because of " << task << ": " << reason << '\n';
   // A reason of several lines ends with the output of a user's program, which the log only repeats.
   const bool shows_output = reason.find('\n') != std::string::npos;
   if (const Json log = list_of(*cause, "log"); !log.empty() && !shows_output) {
@@ -126,6 +121,7 @@ void print_root_cause(std::ostream& out, const Json& status) {
     for (const Json& line : log)
       if (line.is_string()) out << "  | " << line.get<std::string>() << '\n';
   }
+  out << failed << " because of " << task << ": " << reason << '\n';
   const bool is_refused_at_start = status.contains("code") && status["code"].is_number_integer();
   if (!is_refused_at_start) out << "what to do: " << way_out(*cause) << '\n';
 }

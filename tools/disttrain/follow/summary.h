@@ -22,8 +22,9 @@ void print_summary(std::ostream& out, const Json& status);
 // Prints the path of the newest checkpoint, or nothing if there is none.
 void print_checkpoint(std::ostream& out, const Json& status);
 
-// Prints which task failed first, why, its last log lines, and what to do. If the reason shows what a trainer printed,
-// it leaves out the log lines. Prints nothing if the job didn't fail.
+// Prints the last log lines of the task that failed first, then its name, why it failed, and what to do. If the reason
+// shows what a trainer printed, it leaves out the log lines. Prints nothing if the job didn't fail. Call it after
+// print_summary(), because readers look for the cause in the last lines.
 void print_root_cause(std::ostream& out, const Json& status);
 
 // Prints the steps per second of all workers, and how much time each worker spends in each phase of a step.

@@ -155,7 +155,7 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
                         : interrupts.count() > 0 || daemons.first_that_stays_down() != nullptr;
   });
   const auto give_up = [&](const Error& error) -> Result<FinishedRun> {
-    if (interrupts.count() > 0) return FinishedRun{Json(), interrupts.exit_code()};
+    if (interrupts.count() > 0) return FinishedRun{Json(), interrupts.exit_code(), ""};
     return tl::unexpected<Error>(first_cause(daemons, error));
   };
   const ChiefTarget target{cluster.config().chief.address, cluster.config().name, cluster.config().hash};
@@ -173,13 +173,17 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
                            FollowedJob{target, *number, OnInterrupt::kStopJob, judge, patience, end_silent_chief});
   FinishedRun run = conclude(std::move(outcome), missing, daemons, name);
   const bool is_failed = text_of(run.status, "state") == "failed";
-  if (is_failed) cluster.keep_folder();
-  cluster.stop(derive_timeouts(cluster.config().heartbeat.timeout).close);
   if (is_failed) {
-    print_root_cause(std::cerr, run.status);
-    std::cerr << "all logs are kept in the run folder: " << cluster.folder().string() << '\n';
+    cluster.keep_folder();
+    run.logs = cluster.folder().string();
   }
+  cluster.stop(derive_timeouts(cluster.config().heartbeat.timeout).close);
   return run;
+}
+
+void print_failure(const FinishedRun& run) {
+  print_root_cause(std::cerr, run.status);
+  if (!run.logs.empty()) std::cerr << "all logs are kept in the run folder: " << run.logs << '\n';
 }
 
 }  // namespace disttrain::cli

@@ -48,31 +48,30 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
   if (Status connected = client.connect(cluster->target, cluster->dial); !connected) {
     if (interrupts.count() == 0) return tl::unexpected<Error>(std::move(connected.error()));
     std::cerr << connected.error().message << ": nothing was submitted\n";
-    return FinishedRun{Json(), interrupts.exit_code()};
+    return FinishedRun{Json(), interrupts.exit_code(), ""};
   }
   auto number = submit_job(client, *job, options.warmup);
   if (!number) {
     if (interrupts.count() == 0) return tl::unexpected<Error>(std::move(number.error()));
     std::cerr << number.error().message << "; the chief may have accepted job " << job->config.job.name
               << ". See: disttrain status --all\n";
-    return FinishedRun{Json(), interrupts.exit_code()};
+    return FinishedRun{Json(), interrupts.exit_code(), ""};
   }
   if (options.detach) {
     std::cout << *number << '\n';
-    return FinishedRun{Json(), 0};
+    return FinishedRun{Json(), 0, ""};
   }
   Outcome outcome =
       follow(client, interrupts, FollowedJob{cluster->target, *number, OnInterrupt::kDetach, {}, kChiefPatience, {}});
   if (outcome.interrupted != 0) {
     say_detached(*number, job->config.job.name);
-    return FinishedRun{Json(), outcome.interrupted};
+    return FinishedRun{Json(), outcome.interrupted, ""};
   }
   if (outcome.error)
     return fail(outcome.error->code, outcome.error->message + "\njob " + *number + " (" + job->config.job.name +
                                          ") may still run; see: disttrain status " + *number);
-  print_root_cause(std::cerr, outcome.status);
   const int exit_code = exit_code_of(outcome.status);
-  return FinishedRun{std::move(outcome.status), exit_code};
+  return FinishedRun{std::move(outcome.status), exit_code, ""};
 }
 
 }  // namespace disttrain::cli

@@ -30,6 +30,7 @@ int up(const UpOptions& options) {
     std::cout << line_of(finished->status) << '\n';
   else if (finished->status.is_object())
     print_summary(std::cout, finished->status);
+  print_failure(*finished);
   return finished->exit_code;
 }
 
