@@ -101,7 +101,7 @@ void StepThread::drop_job() {
   hurry_ = kEveryJob;
   post([this] {
     release();
-    figured_ = JobId();  // a new journal may give the same number to another job
+    figured_ = warned_ = JobId();  // a new journal may give the same number to another job
     if (!stopping_) hurry_ = 0;
   });
 }
@@ -223,6 +223,7 @@ void StepThread::ask_for_checkpoint() {
   if (!runner_) return;
   if (!prepared_->config.checkpoint.directory.empty())
     return tell_(CheckpointRequest{runner_->job(), runner_->generation()});
+  if (std::exchange(warned_, runner_->job()) == runner_->job()) return;
   log_.warn("the trainer asks for a checkpoint, but the job takes none: set checkpoint.directory in job.toml");
 }
 

@@ -99,6 +99,7 @@ class StepThread {
   bool working_ = false;                         // a computation is running; it may poll the loop
   std::vector<std::function<void()>> deferred_;  // commands that came during the computation; they run after it
   JobId figured_;                                // the job whose counts are in figures_
+  JobId warned_;                                 // the job whose request for a checkpoint was answered by a warning
   WorkerFigures figures_;
   std::unique_ptr<PreparedJob> prepared_;
   std::unique_ptr<JobRunner> runner_;

@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 from harness import BIN
-from lasting_cluster import NUMPY_TRAINER, RAW_TRAINER, LastingClusterTest, numpy_python
+from lasting_cluster import NUMPY_TRAINER, RAW_TRAINER, WORKERS, LastingClusterTest, numpy_python
 
 STEP = "    job.push_pull({'w': np.zeros((2, 3))}, loss=0)\n"
 # What a trainer does in each step before step 1000, and then.
@@ -130,6 +130,14 @@ class Data:
         if i > 500: raise FileNotFoundError(f"image {i}.png")
         return np.float32(i)
 job = disttrain.init""") + STEP, "FileNotFoundError: image ")
+
+    def test_checkpoints_that_the_job_takes_none_of_are_told_once(self):
+        """Each worker tells it for each job, and not in each step."""
+        job = self.trainer_job(NUMPY_TRAINER + "    job.checkpoint()\n" + STEP, train="epochs = 1")
+        for jobs in (1, 2):
+            self.assert_finished(self.submit(job))
+            logs = self.run_program("disttrain", "logs", "--cluster", self.cluster).out
+            self.assertEqual(logs.count("the trainer asks for a checkpoint, but the job takes none"), jobs * WORKERS, logs)
 
     # ---- processes and output ----
 
