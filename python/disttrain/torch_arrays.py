@@ -17,6 +17,7 @@ from disttrain.errors import DisttrainError
 from disttrain.variable import split
 
 _grad_of = operator.attrgetter("grad")
+_version_of = operator.attrgetter("_version")  # of a tensor; each change of its values raises it
 
 
 class TorchArrays:
@@ -36,10 +37,9 @@ class TorchArrays:
         self._parameters = [tensors[i] for i in self._trained]
         # What tensor.grad of each parameter is at the beginning of a step.
         self._prepared = [self.gradients[i] if self._is_view[i] else None for i in self._trained]
+        self._places = [self.gradients[i] for i in self._trained]
+        self._versions = []  # of these places, after clear()
         self._is_clear = False  # clear_ahead() has set the gradients of the next step to 0
-        # A parameter that got a gradient in an earlier step, and the version of its place after clear().
-        self._probe = 0
-        self._version = 0
         self._is_checked = False
 
     # ---- values ----
@@ -79,7 +79,7 @@ class TorchArrays:
         if not self._is_clear:
             self._flat_gradients.zero_()
         self._is_clear = False
-        self._version = self.gradients[self._trained[self._probe]]._version
+        self._versions = list(map(_version_of, self._places))
 
     def clear_ahead(self):
         """Does the work of the next clear() now. Until then nobody may change the gradients."""
@@ -95,14 +95,13 @@ class TorchArrays:
         self._owner[0] = None if self._has_converted_parameters() else self
 
     def has_gradient(self):
-        """Whether a backward pass has brought a gradient since clear()."""
-        if self.gradients[self._trained[self._probe]]._version != self._version:
+        """Whether a backward pass has brought a gradient since clear(). A gradient that is 0 counts, too."""
+        if any(map(operator.ne, map(_version_of, self._places), self._versions)):
             return True
-        for probe, gradient in enumerate(map(_grad_of, self._parameters)):
-            if gradient is not None and (gradient is not self._prepared[probe] or bool(gradient.any())):
-                self._probe = probe
-                return True
-        return False
+        return any(
+            gradient is not None and gradient is not prepared
+            for gradient, prepared in zip(map(_grad_of, self._parameters), self._prepared)
+        )
 
     def names_without_gradient(self):
         """The parameters that the first step's backward pass hasn't reached."""

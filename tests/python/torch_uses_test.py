@@ -74,6 +74,16 @@ def gradients_that_the_script_replaced_are_copied():
     first = run.end()
     run.begin(), run.backward()
     return first, run.end(), run.net.a.weight.grad.data_ptr() == run.gradients[5:].ctypes.data
+def gradients_of_0_are_gradients():
+    run = Run()
+    (run.net.b(run.net.a(torch.ones(1, 1))) * 0).sum().backward()  # the table has no gradient
+    first = run.end()
+    run.begin(), (run.net.b.weight * 0).sum().backward()
+    return first, run.end()
+def no_backward_after_a_step_of_zeros():
+    run = Run()
+    (run.net.b(run.net.a(torch.ones(1, 1))) * 0).sum().backward()
+    run.end(), run.begin(), run.end()
 def zero_grad_before_the_backward_pass_is_harmless():
     run = Run()
     run.model.clear_gradients(), run.backward()
@@ -150,6 +160,7 @@ ONE_STEP = [2.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
 SENTENCES = {
     "no_backward": "call loss.backward() before job.step()",
     "no_backward_in_a_later_step": "call loss.backward() before job.step()",
+    "no_backward_after_a_step_of_zeros": "call loss.backward() before job.step()",
     "no_backward_in_the_rehearsal": "call loss.backward() before job.step()",
     "a_replaced_parameter": 'since job.wrap() the parameter "a.weight" was replaced by another tensor',
     "a_parameter_of_another_shape": 'the parameter "a.weight" was replaced by another tensor, or got another shape',
@@ -168,6 +179,7 @@ VALUES = {
     "gradients_that_the_script_replaced_are_copied": (ONE_STEP, [3.0, *ONE_STEP[1:]], True),
     "zero_grad_before_the_backward_pass_is_harmless": ONE_STEP,
     "zero_grad_drops_what_a_backward_pass_brought": [3.0, *ONE_STEP[1:]],
+    "gradients_of_0_are_gradients": ([1.0, *[0.0] * 6],) * 2,
     "other_arrays": [3.0, 0.0, 0.0, 1.0, 1.0, 4.0, 4.0],
     "gradients_in_overlap_arent_copied": ONE_STEP,
     "converted_parameters": ([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0], "torch.float64"),
