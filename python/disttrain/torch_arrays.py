@@ -17,6 +17,7 @@ from disttrain.errors import DisttrainError
 from disttrain.variable import split
 
 _grad_of = operator.attrgetter("grad")
+_place_of = torch.Tensor.data_ptr
 _version_of = operator.attrgetter("_version")  # of a tensor; each change of its values raises it
 
 
@@ -31,6 +32,8 @@ class TorchArrays:
         self.values = [torch.from_numpy(view) for view in split(parameters, begins, variables)]
         self.gradients = [torch.from_numpy(view) for view in split(gradients, begins, variables)]
         self._is_view = [t.dtype == v.dtype and t.device.type == "cpu" for t, v in zip(tensors, self.values)]
+        self._views = [t for t, is_view in zip(tensors, self._is_view) if is_view]
+        self._view_places = [v.data_ptr() for v, is_view in zip(self.values, self._is_view) if is_view]
         self._converted = [i for i, is_view in enumerate(self._is_view) if not is_view]
         self._trained = [i for i, variable in enumerate(variables) if variable.kind == "trainable"]
         self._state = [i for i, variable in enumerate(variables) if variable.kind == "state"]
@@ -40,20 +43,17 @@ class TorchArrays:
         self._places = [self.gradients[i] for i in self._trained]
         self._versions = []  # of these places, after clear()
         self._is_clear = False  # clear_ahead() has set the gradients of the next step to 0
-        self._is_checked = False
 
     # ---- values ----
 
     def attach(self, before=None):
         """Makes the module's tensors views of the arrays, after they were views of those of `before`."""
         if before is not None and before.values[0].data_ptr() == self.values[0].data_ptr():
-            self._is_checked = before._is_checked
             return
         for tensor, value, is_view in zip(self._tensors, self.values, self._is_view):
             if is_view:
                 tensor.data = value
         self._owner[0] = None
-        self._is_checked = False
 
     @torch.no_grad()
     def load(self):
@@ -113,8 +113,8 @@ class TorchArrays:
 
     def collect(self, done=()):
         """Copies what isn't in the array of gradients yet. `done`: indices of the variables that are there already."""
-        if not self._is_checked:
-            self._check_places()
+        if list(map(_place_of, self._views)) != self._view_places:
+            self._refuse_moved()
         to = [self.gradients[i] for i in self._state]
         values = [self._tensors[i] for i in self._state]
         if any(map(operator.is_not, map(_grad_of, self._parameters), self._prepared)) or self._owner[0] is not self:
@@ -134,8 +134,7 @@ class TorchArrays:
     def _has_converted_parameters(self):
         return any(grad is None for grad in self._prepared)
 
-    def _check_places(self):
-        self._is_checked = True
+    def _refuse_moved(self):
         for variable, tensor, value, is_view in zip(self._variables, self._tensors, self.values, self._is_view):
             if is_view and tensor.data_ptr() != value.data_ptr():
                 raise DisttrainError(

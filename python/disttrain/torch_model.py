@@ -1,5 +1,6 @@
 """A torch module as the model of a job. torch_arrays.py puts its tensors into the worker's memory."""
 
+import operator
 import sys
 
 import numpy as np
@@ -39,6 +40,7 @@ class TorchModel:
         self._owner = [None]  # see TorchArrays
         self._is_gradient_seen = False  # a backward pass has brought a gradient
         self._overlap = Overlap(self.variables, self._tensors) if overlap else None
+        self._note_members()
 
     def _add(self, name, tensor, kind):
         if torch.nn.parameter.is_lazy(tensor):
@@ -53,6 +55,23 @@ class TorchModel:
             )
         self.variables.append(Variable(name, tuple(tensor.shape), kind, kept_as(tensor.dtype)))
         self._tensors.append(tensor)
+
+    def _note_members(self):
+        """Notes where the module and its submodules have the tensors, for has_other_members()."""
+        kept = set(map(id, self._tensors))
+        members = []
+        for module in self.module.modules():
+            for name, child in module._modules.items():
+                if child is not None and not kept.isdisjoint(map(id, (*child.parameters(), *child.buffers()))):
+                    members.append((module._modules, name, child))
+            for tensors in (module._parameters, module._buffers):
+                members += [(tensors, name, tensor) for name, tensor in tensors.items() if id(tensor) in kept]
+        self._members = [list(each) for each in zip(*members)]
+
+    def _has_other_members(self):
+        """Whether the script may have replaced a tensor since _note_members(). It runs in each step, so it loops in C."""
+        holders, names, members = self._members
+        return any(map(operator.is_not, map(dict.get, holders, names), members))
 
     def check_unchanged(self):
         """The script may change the module after wrap(), but its parameters and buffers must stay the same ones."""
@@ -149,6 +168,9 @@ class TorchModel:
         """Makes sure that the gradients and the state's new values are in the worker's memory. In the rehearsal there is
         no such memory yet."""
         is_rehearsal = self._now is None
+        if self._has_other_members():
+            self.check_unchanged()
+            self._note_members()
         for name, tensor in self._outside:
             if tensor.grad is not None:
                 raise DisttrainError(

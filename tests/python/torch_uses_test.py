@@ -120,6 +120,36 @@ def a_replaced_parameter():
     run = Run()
     run.net.a = torch.nn.Linear(1, 1)
     run.model.check_unchanged()
+def a_parameter_replaced_after_some_steps():
+    run = Run()
+    run.backward(), run.end(), run.begin()
+    run.net.a.weight = torch.nn.Parameter(torch.ones(1, 1))
+    run.backward(), run.end()
+def a_layer_replaced_after_some_steps():
+    run = Run()
+    run.backward(), run.end(), run.begin()
+    run.net.a = torch.nn.Linear(1, 1, bias=False)
+    run.backward(), run.end()
+def a_parameter_removed_after_some_steps():
+    run = Run()
+    run.backward(), run.end(), run.begin()
+    run.backward()
+    del run.net.a.weight
+    run.end()
+def the_only_parameter_replaced_in_the_rehearsal():
+    net = torch.nn.Linear(1, 1, bias=False)
+    model = TorchModel(net, False)
+    net.weight = torch.nn.Parameter(torch.ones(1, 1))
+    net(torch.ones(1, 1)).sum().backward(), model.end_step()
+def a_layer_in_another_place_of_the_same_name():
+    run = Run()
+    run.backward(), run.end(), run.begin()
+    a, run.net.a = run.net.a, torch.nn.Linear(1, 1, bias=False)
+    run.net.a.weight = a.weight
+    run.backward()
+    first = run.end()
+    run.begin(), run.backward()
+    return first, run.end()
 def a_parameter_of_another_shape():
     run = Run()
     run.net.a.weight.data = torch.ones(2, 2)
@@ -141,6 +171,11 @@ def a_module_moved_in_the_loop():
     run.backward()
     run.net.a.weight.data = run.net.a.weight.data.clone()
     run.end()
+def a_parameter_moved_after_some_steps():
+    run = Run()
+    run.backward(), run.end(), run.begin()
+    run.net.a.weight.data = run.net.a.weight.data.clone()
+    run.backward(), run.end()
 def a_lazy_module():
     TorchModel(torch.nn.LazyLinear(2), False)
 def an_empty_parameter():
@@ -163,6 +198,12 @@ SENTENCES = {
     "no_backward_after_a_step_of_zeros": "call loss.backward() before job.step()",
     "no_backward_in_the_rehearsal": "call loss.backward() before job.step()",
     "a_replaced_parameter": 'since job.wrap() the parameter "a.weight" was replaced by another tensor',
+    "a_parameter_replaced_after_some_steps": 'since job.wrap() the parameter "a.weight" was replaced by another tensor',
+    "a_layer_replaced_after_some_steps": 'since job.wrap() the parameter "a.weight" was replaced by another tensor',
+    "a_parameter_removed_after_some_steps": 'since job.wrap() the parameter "a.weight" was replaced by another tensor',
+    "the_only_parameter_replaced_in_the_rehearsal": 'the parameter "weight" was replaced by another tensor, or got another '
+    "shape: change it before job.wrap(), or in place",
+    "a_parameter_moved_after_some_steps": '"a.weight" isn\'t in the worker\'s memory any more',
     "a_parameter_of_another_shape": 'the parameter "a.weight" was replaced by another tensor, or got another shape',
     "a_parameter_frozen_too_late": 'the parameter "a.weight" was frozen: freeze it before job.wrap()',
     "a_parameter_unfrozen_too_late": 'the parameter "frozen" was added or unfrozen',
@@ -180,6 +221,7 @@ VALUES = {
     "zero_grad_before_the_backward_pass_is_harmless": ONE_STEP,
     "zero_grad_drops_what_a_backward_pass_brought": [3.0, *ONE_STEP[1:]],
     "gradients_of_0_are_gradients": ([1.0, *[0.0] * 6],) * 2,
+    "a_layer_in_another_place_of_the_same_name": ([3.0, *ONE_STEP[1:]], [4.0, *ONE_STEP[1:]]),
     "other_arrays": [3.0, 0.0, 0.0, 1.0, 1.0, 4.0, 4.0],
     "gradients_in_overlap_arent_copied": ONE_STEP,
     "converted_parameters": ([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0], "torch.float64"),
