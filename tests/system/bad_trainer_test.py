@@ -155,12 +155,12 @@ job = disttrain.init""") + STEP, "FileNotFoundError: image ")
         self.assert_trainer_fails(NUMPY_TRAINER + "    if os.fork() == 0:\n    " + STEP + "    os.wait()\n    sys.exit(5)\n",
                                   "a child process of the trainer used the job")
 
-    def test_hundred_megabytes_of_output(self):
-        """Half of them have no newlines. The log has a bounded part of them."""
+    def test_gigabyte_of_output(self):
+        """Half of it has no newlines. The worker reads it fast enough for a step, and the log has a bounded part of it."""
         self.assert_trainer_fails(NUMPY_TRAINER + """
     line = 'x' * 99 + '\\n'
-    for _ in range(5): sys.stderr.write(line * 100_000)
-    for _ in range(5): sys.stdout.write('y' * 10_000_000)
+    for _ in range(50): sys.stderr.write(line * 100_000)
+    for _ in range(50): sys.stdout.write('y' * 10_000_000)
     print('\\nthe end', flush=True)
     raise disttrain.DisttrainError('enough')
 """, "the trainer can't go on: enough", "\n  disttrain.errors.DisttrainError: enough\n")

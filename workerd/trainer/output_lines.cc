@@ -44,17 +44,28 @@ std::string LastLines::text() const {
   return text;
 }
 
+// A trainer may print gigabytes, and waits meanwhile. find_first_of("\n\r") took two thirds of the time of reading
+// them, because it looks at each character by itself.
 void OutputLines::add(std::string_view bytes, const OnLine& on_line) {
-  while (!bytes.empty()) {
-    const std::size_t newline = bytes.find_first_of("\n\r");
-    const std::string_view part = bytes.substr(0, newline);
-    const std::size_t room = kMaxOutputLineBytes - partial_.size();
-    if (!is_cut_) partial_ += part.substr(0, room);
-    is_cut_ = is_cut_ || part.size() > room;
+  for (;;) {
+    const std::size_t newline = bytes.find('\n');
+    std::string_view rest = bytes.substr(0, newline);
+    for (std::size_t at = rest.find('\r'); at != std::string_view::npos; at = rest.find('\r')) {
+      append(rest.substr(0, at));
+      end(on_line);
+      rest.remove_prefix(at + 1);
+    }
+    append(rest);
     if (newline == std::string_view::npos) return;
     end(on_line);
     bytes.remove_prefix(newline + 1);
   }
+}
+
+void OutputLines::append(std::string_view part) {
+  const std::size_t room = kMaxOutputLineBytes - partial_.size();
+  if (!is_cut_) partial_ += part.substr(0, room);
+  is_cut_ = is_cut_ || part.size() > room;
 }
 
 void OutputLines::end(const OnLine& on_line) {

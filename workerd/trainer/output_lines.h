@@ -59,6 +59,8 @@ class OutputLines {
   void end(const OnLine& on_line);
 
  private:
+  void append(std::string_view part);
+
   std::string partial_;  // the line that hasn't ended yet
   bool is_cut_ = false;  // the rest of this line is dropped
 };
