@@ -287,14 +287,25 @@ void TrainerEngine::abort() {
   const Instant since = daemon::now();
   for (;;) {
     const Result<TrainerMessage> message = trainer_->wait(since, limit(), world_.is_cancelled);
-    if (!message) {
-      const Error why = drop_trainer(message.error());
-      if (why.code != ErrorCode::kTemporary) unreported_ = why;
-      return;
-    }
-    if (std::holds_alternative<TrainerFinished>(*message)) break;
+    const auto* const finished = message ? std::get_if<TrainerFinished>(&*message) : nullptr;
+    if (finished != nullptr && finished->number == number_) break;
+    if (message && may_precede_the_end(*message)) continue;
+    const Error why = drop_trainer(message ? refuse_unasked(*message) : message.error());
+    if (why.code != ErrorCode::kTemporary) unreported_ = why;
+    return;
   }
   trainer_->set_activity("between two computations");
+}
+
+// Each of them is bounded, so a trainer can't keep abort() waiting by sending them without end.
+bool TrainerEngine::may_precede_the_end(const TrainerMessage& message) {
+  const auto* const ready = std::get_if<TrainerReady>(&message);
+  if (ready == nullptr) return std::holds_alternative<TrainerCheckpoint>(message) && ++checkpoints_ <= kMaxCheckpoints;
+  return ready->number == number_ && ready->end > std::exchange(ready_, ready->end) && ready_ <= gradients_.size();
+}
+
+Error TrainerEngine::refuse_unasked(const TrainerMessage& message) {
+  return trainer_->refuse("sent " + name_of(message) + " without being asked, or twice");
 }
 
 // ---- what the trainer says ----
@@ -333,7 +344,7 @@ void TrainerEngine::handle(TrainerMessage& message) {
   auto* const finished = std::get_if<TrainerFinished>(&message);
   if (sink_ != nullptr && ready != nullptr && ready->number == number_) return handle_ready(*ready);
   if (sink_ != nullptr && finished != nullptr && finished->number == number_) return handle_finished(*finished);
-  fail_computation(drop_trainer(trainer_->refuse("sent " + name_of(message) + " without being asked, or twice")));
+  fail_computation(drop_trainer(refuse_unasked(message)));
 }
 
 void TrainerEngine::handle_ready(const TrainerReady& ready) {

@@ -90,6 +90,9 @@ class TrainerEngine final : public Engine {
   void handle_finished(TrainerFinished& finished);
   void fail_computation(const Error& why);
   void watch_the_clock();
+  // Whether an aborted computation may send this message before its end.
+  bool may_precede_the_end(const TrainerMessage& message);
+  Error refuse_unasked(const TrainerMessage& message);
 
   const TrainerOptions options_;
   const TrainerWorld world_;

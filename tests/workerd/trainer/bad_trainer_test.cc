@@ -302,6 +302,31 @@ TEST_F(BadTrainerTest, AnAbortedTrainerThatHangsIsKilled) {
   EXPECT_FALSE(output.has_value());
 }
 
+// The arrays may be used for something else only after the end of this computation, and not of another one.
+TEST_F(BadTrainerTest, AnAbortedTrainerWhoseAnswersDontFit) {
+  for (const std::string answer : {
+           "send(type='finished', number=99, loss_sum=1, metrics=[1, 2])",
+           "send(type='ready', number=99, end=6)",
+           "send(type='values')",
+           // Without end:
+           "while True: send(type='ready', number=1, end=3)",
+           "while True: send(type='checkpoint')",
+       }) {
+    SCOPED_TRACE(answer);
+    write_raw("describe()\nreceive()\nreceive()\n" + answer + "\nsignal.pause()\n");
+    ASSERT_TRUE(make().has_value());
+    ASSERT_TRUE(open().has_value());
+    const std::int64_t record = 1;
+    const ColumnValues column{std::as_bytes(std::span(&record, 1)), {}};
+    engine->start({Program::kStep, Batch{1, std::span(&column, 1)}, StepSeed{}}, *this);
+    engine->abort();
+    const auto result = run(Program::kStep, {1});
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().code, ErrorCode::kConfig);
+    EXPECT_THAT(result.error().message, HasSubstr("without being asked, or twice (in step 0)"));
+  }
+}
+
 TEST_F(BadTrainerTest, ATrainerThatIgnoresTheEndIsKilled) {
   write_raw(R"(
 signal.signal(signal.SIGTERM, lambda *args: open("terminated", "w").close())
