@@ -243,7 +243,8 @@ struct JobClosed {
   JobId job;
 };
 
-// This task can't go on with the job, but the task itself is healthy.
+// This task can't go on with the job, but the task itself is healthy. After kUnavailable the job may go on without the
+// task, and after a worker's kFailed too: its trainer has raised an exception in an evaluation.
 struct TaskFailed {
   JobId job;
   Generation generation;  // 0: the task failed at DescribeJob

@@ -82,6 +82,16 @@ class BadTrainerTest(LastingClusterTest):
                                 r"<module>\n(.*\n)*  ValueError: bad label in step \d+\nwhat to do: ")
         self.assertNotIn("\\n", error)
 
+    def test_exception_in_the_final_evaluation_fails_the_job_at_once(self):
+        outcome = self.submit(self.trainer_job(NUMPY_TRAINER.replace("for batch in", """
+@job.on_evaluate(dataset=range(10))
+def evaluate(batch):
+    raise ValueError("bad label")
+for batch in""") + STEP, train="epochs = 1"))
+        self.assert_fails(outcome, "the trainer ended with exit code 1 (while it evaluated); its last lines:\n",
+                          "\n  ValueError: bad label\n")
+        self.assertEqual(outcome.json["recoveries"], 0)
+
     def test_kill_names_the_signal_and_the_memory(self):
         self.assert_trainer_fails(LATE + "    os.kill(os.getpid(), signal.SIGKILL)\n",
                                   "the trainer was killed by signal 9 (SIGKILL); possibly by the kernel for this host's memory "

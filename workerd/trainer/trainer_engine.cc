@@ -136,9 +136,14 @@ Result<TrainerModel> TrainerEngine::handshake() {
 
 Error TrainerEngine::drop_trainer(const Error& why) {
   Error error = why;
-  // A program that ends by itself before it has described a model would do so again.
   const auto& end = trainer_->how_it_ended();
-  if (!is_described_ && end && end->signal == 0) error.code = ErrorCode::kConfig;
+  const bool ended_by_itself = end && end->signal == 0;
+  // A program that ends by itself before it has described a model would do so again. A function of job.on_evaluate()
+  // that raises may do so again, too, because the next evaluation has the same records.
+  if (ended_by_itself && !is_described_)
+    error.code = ErrorCode::kConfig;
+  else if (ended_by_itself && sink_ != nullptr && program_ == Program::kEvaluate)
+    error.code = ErrorCode::kFailed;
   trainer_.reset();
   return error;
 }

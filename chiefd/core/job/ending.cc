@@ -12,6 +12,7 @@ Ending::Ending(JobParts& parts)
     : setup_(parts.setup),
       stage_(parts.stage),
       held_(parts.held),
+      events_(parts.events),
       condition_(parts.condition),
       progress_(parts.progress),
       rollbacks_(parts.rollbacks),
@@ -109,6 +110,20 @@ void Ending::on_evaluated(Turn& turn, const Member& from, const Evaluated& evalu
   if (evaluated.examples > 0 || setup_.config().model.trainer.empty()) progress_.evaluated(evaluated);
   if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from))
     closing_.close(turn, JobState::kFinished, "");
+}
+
+void Ending::on_evaluation_failed(Turn& turn, const Member& from, const Error& error) {
+  std::vector<Member> others = workers_.living();
+  std::erase(others, from);
+  if (others.empty()) return fail(turn, error, from.task);
+  const bool evaluates = stage_.awaits(from);
+  const std::string name = to_string(from.task);
+  events_.warn("lost " + name + ": " + error.message);
+  events_.tell(turn, kWorkerLost, 2, "goes on without " + name + ": " + error.message, from.task);
+  workers_.mark_lost(from);
+  turn.send(from.task,
+            CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + error.message, true});
+  if (evaluates) evaluate(turn);
 }
 
 }  // namespace disttrain::chiefd

@@ -14,6 +14,7 @@ namespace disttrain::chiefd {
 class Checkpointing;
 class Closing;
 class Condition;
+class EventLog;
 class GenerationPlan;
 class HeldActions;
 class Pauses;
@@ -46,6 +47,9 @@ class Ending {
   // worker was lost.
   void evaluate(Turn& turn, Loss loss = Loss::kCounts);
   void on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated);
+  // The worker's own program has failed in the final evaluation. Lets another worker evaluate. If no other worker is
+  // left, the job fails. It doesn't roll back, because the program would fail again with the same parameters.
+  void on_evaluation_failed(Turn& turn, const Member& from, const Error& error);
 
  private:
   void release(Turn& turn, const std::string& reason);
@@ -53,6 +57,7 @@ class Ending {
   const JobSetup& setup_;
   StageWait& stage_;
   HeldActions& held_;
+  EventLog& events_;
   Condition& condition_;
   Progress& progress_;
   const Rollbacks& rollbacks_;

@@ -39,7 +39,10 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
       return folder_.set_aside(turn, to_string(from.task) + ": " + failed.reason);
     if (may_pass(failed.code)) return recovery_.recover(turn, {from.task, failed.reason});
   }
-  if (failed.code != ErrorCode::kUnavailable) return ending_.fail(turn, error, from.task);
+  // The worker's trainer has raised an exception in an evaluation.
+  const bool raised = failed.code == ErrorCode::kFailed && workers_.is_taking_part(from);
+  if (raised && stage_.is(Stage::kEvaluate)) return ending_.on_evaluation_failed(turn, from, error);
+  if (failed.code != ErrorCode::kUnavailable && !raised) return ending_.fail(turn, error, from.task);
   // The task may have failed because it lost another task of the job. Then the other task is the root cause. So the
   // chief probes all other tasks.
   if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;

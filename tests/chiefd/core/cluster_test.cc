@@ -113,6 +113,37 @@ TEST_F(ClusterTest, JobWithoutTasksFailsAtItsDeadline) {
   EXPECT_EQ(ended_, std::vector<JobId>{job});
 }
 
+// A function of job.on_evaluate() that raises does so on each worker and with the same parameters.
+TEST_F(TrainingTest, ATrainerThatRaisesInTheFinalEvaluationFailsTheJobAfterEachWorkerHasTried) {
+  evaluation_records_ = 100;
+  JobConfig config = job_config("a");
+  config.evaluate.files = "t*";
+  const JobId job = train(config);
+  while (records_of(sent<LeaseGrant>(worker(0))) + records_of(sent<LeaseGrant>(worker(1))) < 1000) ask(job, worker(0));
+  report_pacer(100, 1);
+  finish(job, worker(0));
+  finish(job, worker(1));
+  ASSERT_EQ(sent<Evaluate>(worker(0)).size(), 1u);
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kFailed, "no image 0"});
+  EXPECT_EQ(status(job).state, JobState::kEvaluating);
+  EXPECT_TRUE(sent<CloseJob>(worker(0)).back().removed);
+  ASSERT_EQ(sent<Evaluate>(worker(1)).size(), 1u);
+  say(worker(1), TaskFailed{job, Generation(1), ErrorCode::kFailed, "no image 1"});
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(1));
+  EXPECT_EQ(status(job).root_cause->reason, "no image 1");
+  EXPECT_EQ(status(job).recoveries, 0u);
+  EXPECT_FALSE(sent<CloseJob>(worker(1)).empty());
+}
+
+TEST_F(TrainingTest, ATrainerThatRaisesInAnEvaluationWhileTheJobTrainsCostsOnlyItsWorker) {
+  const JobId job = train(job_config("a"));
+  say(worker(0), TaskFailed{job, Generation(1), ErrorCode::kFailed, "no image 0"});
+  pass(seconds(5));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
+}
+
 TEST_F(TrainingTest, WholeLifeOfAJob) {
   evaluation_records_ = 100;
   JobConfig config = job_config("a");

@@ -36,6 +36,29 @@ TEST_F(BadTrainerTest, AScriptThatRaisesInAStep) {
                                    HasSubstr("train.py\", line 6"), EndsWith("ValueError: bad label in step 1000")));
 }
 
+TEST_F(BadTrainerTest, AFunctionThatRaisesInAnEvaluation) {
+  for (const auto& [failure, code] : {std::pair("raise ValueError('bad label')", ErrorCode::kFailed),
+                                      std::pair("os.kill(os.getpid(), signal.SIGKILL)", ErrorCode::kUnavailable)}) {
+    write(R"(
+import disttrain, numpy as np, os, signal
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros((2, 3), "f4")})
+@job.on_evaluate
+def evaluate(batch):
+    )" + std::string(failure) +
+          R"(
+for x in job.batches(range(100)):
+    job.push_pull({"w": np.zeros((2, 3))}, loss=0)
+)");
+    ASSERT_TRUE(make().has_value());
+    ASSERT_TRUE(open().has_value());
+    const auto result = run(Program::kEvaluate, {1});
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().code, code) << result.error().message;
+    EXPECT_THAT(result.error().message, HasSubstr("(while it evaluated)"));
+  }
+}
+
 TEST_F(BadTrainerTest, GradientsOfAnotherShape) {
   write(std::string(kNumpyLoop) + "    job.push_pull({'w': np.zeros((3, 2))}, loss=0)\n");
   const Error error = step_error();
