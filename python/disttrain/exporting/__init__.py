@@ -72,6 +72,7 @@ def export(
     with described.tracing_mode():
         functions = Functions(described, loss, batch, outputs, metrics or {}, dtype)
         batch.set_limits(functions.observe(), limits or {})
+        functions.refuse_sum()
         if path.endswith(".pt2"):
             described.refuse_compiled()
             from disttrain.exporting.pt2 import write

@@ -82,6 +82,35 @@ class Functions:
             raise ExportError("export: the loss of example_batch is NaN or infinite; check the batch and the model")
         return finder
 
+    def refuse_sum(self):
+        """Fails if the loss is a sum over the batch. The loss of the same records twice and three times then grows by
+        equal parts; that of a contrastive loss, for example, grows less and less. The model runs in evaluation mode, in
+        which batch norm and dropout treat each record by itself."""
+        if not self.batch.dynamic:
+            return
+        values = {variable.name: variable.tensor.detach().clone() for variable in self.described.variables}
+        self.described.set_training(False)
+        losses = []
+        for times in (1, 2, 3):
+            columns = {name: torch.cat([column.example] * times) for name, column in self.columns.items()}
+            try:
+                with torch.no_grad(), torch.random.fork_rng(devices=[]), self.described.with_values(values):
+                    torch.manual_seed(1)
+                    loss, _ = self.forward(columns)
+            except Exception:  # tracing finds out what is wrong
+                return
+            if loss.numel() != 1:
+                return
+            losses.append(float(loss))
+        first, second = losses[1] - losses[0], losses[2] - losses[1]
+        if abs(first) < 0.25 * abs(losses[0]) or abs(second - first) > 0.05 * abs(first) or first == 0:
+            return
+        raise ExportError(
+            f"export: the loss of example_batch is {losses[0]:.6g}, and {losses[1]:.6g} if each record comes twice; expected "
+            'the mean over the batch, which stays the same. Use reduction="mean", or return one value per record '
+            '(reduction="none")'
+        )
+
     def step(self, *arguments):
         described = self.described
         values, columns, leaves = self._bind(arguments, "step", trains=True)

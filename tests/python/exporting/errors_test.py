@@ -168,6 +168,34 @@ class ErrorsTest(unittest.TestCase):
         text = "doesn't depend on any trainable parameter"
         self.assert_refused(text, loss=lambda outputs, labels: outputs.detach().mean(), limits={"labels": 3})
 
+    def test_LossThatIsASumIsRefused(self):
+        texts = ("if each record comes twice; expected the mean over the batch", 'reduction="mean"')
+        for ending in (".pt", ".pt2"):
+            self.assert_refused(*texts, loss=nn.CrossEntropyLoss(reduction="sum"), ending=ending)
+        noisy = Doubled(nn.Sequential(nn.BatchNorm1d(8), nn.Dropout(0.5)))
+        self.assert_refused(*texts, model=noisy, loss=nn.CrossEntropyLoss(reduction="sum"), ending=".pt")
+        self.assert_refused(*texts, loss=lambda outputs, labels: nn.functional.cross_entropy(outputs, labels, reduction="sum") / 4)
+        self.assert_refused(*texts, loss=lambda outputs, labels: -nn.functional.cross_entropy(outputs, labels, reduction="sum"))
+
+    def test_LossThatIsNoSumIsTaken(self):
+        def contrastive(outputs):
+            return nn.functional.cross_entropy(outputs @ outputs.T * 1e-3, torch.arange(outputs.shape[0]))
+
+        inputs, labels = example(2)
+        path = self.folder / "step.pt"
+        noisy = nn.Sequential(nn.BatchNorm1d(8), nn.Dropout(0.5))
+        for model, loss, name in [
+            (noisy, nn.CrossEntropyLoss(), "labels"),
+            (noisy, nn.CrossEntropyLoss(reduction="none"), "labels"),
+            # ln 2 becomes ln 4 and ln 6.
+            (nn.ReLU(), contrastive, None),
+            (nn.ReLU(), lambda outputs: outputs.sum() * 0, None),
+        ]:
+            columns = {"inputs": inputs} if name is None else {"inputs": inputs, "labels": labels}
+            disttrain.export(Doubled(model), loss, columns, path, labels=name, say=None)
+            self.assertTrue(path.exists())
+            path.unlink()
+
     def test_BatchIsChecked(self):
         inputs, labels = example()
         self.assert_refused("have different numbers of records", batch=(inputs, labels[:2]))
