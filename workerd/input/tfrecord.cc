@@ -30,10 +30,6 @@ std::uint32_t masked_crc(std::span<const std::byte> bytes) {
   return std::rotr(wire::crc32c(bytes), 15) + 0xa282ead8U;
 }
 
-std::string name_of(const RecordBlock& block, std::uint64_t record) {
-  return "data file \"" + std::string(block.path) + "\", record " + std::to_string(block.first_record + record);
-}
-
 // The numbers of tf.Example's messages: Example.features, Features.feature, key and value of its entries, and the
 // alternatives of Feature. The values of each list are field 1.
 enum class ExampleField : protozero::pbf_tag_type { kFeatures = 1 };

@@ -7,30 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "common/result.h"
+#include "workerd/input/record_block.h"
 #include "workerd/input/table.h"
 
 namespace disttrain::input {
 
 inline constexpr std::uint64_t kMaxTfRecordBytes = std::uint64_t{1} << 30;
-
-// Some bytes of a file that begin with a record. `path` is for error texts.
-struct RecordBlock {
-  std::string_view path;
-  std::uint64_t offset = 0;        // of the first byte in the file's content
-  std::uint64_t first_record = 0;  // number of the first record in the file, from 0
-  bool is_last = false;            // the file has no bytes after these
-  std::span<const std::byte> bytes;
-};
-
-// The data of a record, without its length and checksums. `begin` counts from the start of the block.
-struct RecordPlace {
-  std::size_t begin = 0;
-  std::size_t bytes = 0;
-};
 
 // Replaces `records` by the places of the whole records in the block. Returns how many bytes of the block they cover
 // with their lengths and checksums. It doesn't touch the data. Errors, kData: a length has a wrong checksum or is
