@@ -5,6 +5,7 @@
 // All functions that take a block are reentrant: any thread may call them. They trust none of the block's bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,9 +39,28 @@ inline std::string name_of(const RecordBlock& block, std::uint64_t record) {
   return "data file \"" + std::string(block.path) + "\", record " + std::to_string(block.first_record + record);
 }
 
+// The line on which the byte `begin` of the block lies. block.first_line must be known.
+inline std::uint64_t line_at(const RecordBlock& block, std::size_t begin) {
+  const auto before = block.bytes.first(begin);
+  return block.first_line + static_cast<std::uint64_t>(std::count(before.begin(), before.end(), std::byte{'\n'}));
+}
+
+// The same for formats with lines, where the record begins at byte `begin` of the block: `x:9`, or as name_of() if
+// the line isn't known.
+inline std::string place_of(const RecordBlock& block, std::uint64_t record, std::size_t begin) {
+  if (block.first_line == 0) return name_of(block, record);
+  return std::string(block.path) + ":" + std::to_string(line_at(block, begin));
+}
+
 // The data of a record of the block.
 inline std::string_view text_at(const RecordBlock& block, const RecordPlace& place) {
   return {reinterpret_cast<const char*>(block.bytes.data()) + place.begin, place.bytes};
+}
+
+// A piece of a file's text for an error: in quotes, and cut where it is long.
+inline std::string shown_text(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  return "'" + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...'" : "'");
 }
 
 }  // namespace disttrain::input

@@ -2,10 +2,14 @@
 // tables. [data.columns] says which columns of a table the model gets, and what becomes of their values.
 //
 // A table holds only the columns that the job uses, so a decoder gets their names and the type that it should make.
-// Text isn't copied: its values point into the block of bytes from which the table was decoded.
+// Text isn't copied: its values point into the block of bytes from which the table was decoded. Only text that the
+// block has in another form, such as a string with escapes, is copied into `texts`.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +35,66 @@ struct TableColumn {
   std::vector<std::uint32_t> lengths;
 };
 
+// Memory for texts. They stay where they are until clear().
+class Texts {
+ public:
+  // Room for `bytes` characters, which aren't initialised.
+  char* add(std::size_t bytes) {
+    if (bytes > room_) {
+      room_ = std::max(bytes, kPieceBytes);
+      pieces_.push_back(std::make_unique_for_overwrite<char[]>(room_));
+      at_ = pieces_.back().get();
+    }
+    char* const begin = at_;
+    at_ += bytes;
+    room_ -= bytes;
+    return begin;
+  }
+  std::string_view keep(std::string_view text) {
+    char* const begin = add(text.size());
+    std::copy(text.begin(), text.end(), begin);
+    return {begin, text.size()};
+  }
+  void clear() {
+    pieces_.clear();
+    room_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 64 * 1024;
+
+  std::vector<std::unique_ptr<char[]>> pieces_;
+  char* at_ = nullptr;  // the last piece has `room_` free bytes here
+  std::size_t room_ = 0;
+};
+
 struct Table {
   std::uint64_t records = 0;
   std::vector<TableColumn> columns;  // in the order of the wanted columns
+  Texts texts;
 };
+
+// Makes an empty table with the wanted columns, which keeps the memory that it has.
+inline void start_table(const std::vector<WantedColumn>& wanted, Table& table) {
+  table.records = 0;
+  table.texts.clear();
+  table.columns.resize(wanted.size());
+  for (std::size_t c = 0; c < wanted.size(); ++c) {
+    TableColumn& column = table.columns[c];
+    column.kind = wanted[c].kind;
+    column.floats.clear();
+    column.integers.clear();
+    column.bytes.clear();
+    column.lengths.clear();
+  }
+}
+
+// Empties the lengths of columns in which each record has exactly one value.
+inline void drop_equal_lengths(Table& table) {
+  for (TableColumn& column : table.columns) {
+    const bool all_ones = std::all_of(column.lengths.begin(), column.lengths.end(), [](auto n) { return n == 1; });
+    if (all_ones) column.lengths.clear();
+  }
+}
 
 }  // namespace disttrain::input

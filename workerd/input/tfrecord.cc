@@ -242,17 +242,9 @@ Result<std::size_t> find_tfrecords(const RecordBlock& block, std::vector<RecordP
 
 Status decode_examples(const RecordBlock& block, std::span<const RecordPlace> records,
                        const std::vector<WantedColumn>& wanted, Table& table) {
+  start_table(wanted, table);
   table.records = records.size();
-  table.columns.resize(wanted.size());
-  for (std::size_t c = 0; c < wanted.size(); ++c) {
-    TableColumn& column = table.columns[c];
-    column.kind = wanted[c].kind;
-    column.floats.clear();
-    column.integers.clear();
-    column.bytes.clear();
-    column.lengths.clear();
-    column.lengths.reserve(records.size());
-  }
+  for (TableColumn& column : table.columns) column.lengths.reserve(records.size());
   ExampleReader reader(wanted, table);
   for (std::size_t r = 0; r < records.size(); ++r) {
     const auto data = block.bytes.subspan(records[r].begin, records[r].bytes);
@@ -271,11 +263,7 @@ Status decode_examples(const RecordBlock& block, std::span<const RecordPlace> re
                   name_of(block, r) + " isn't a tf.Example: found " + e.what() + ", but expected a protobuf message");
     }
   }
-  for (TableColumn& column : table.columns) {
-    bool all_ones = true;
-    for (const std::uint32_t length : column.lengths) all_ones = all_ones && length == 1;
-    if (all_ones) column.lengths.clear();
-  }
+  drop_equal_lengths(table);
   return {};
 }
 

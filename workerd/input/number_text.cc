@@ -1,0 +1,66 @@
+#include "workerd/input/number_text.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace disttrain::input {
+
+namespace {
+
+constexpr std::size_t kFastDigits = 9;  // so many digits fit into 32 bits
+
+// from_chars gives the same error for numbers that are too large and for numbers that are too close to 0. This tells
+// them apart.
+bool is_tiny(std::string_view number) {
+  double wide = 0.0;
+  const auto answer = std::from_chars(number.data(), number.data() + number.size(), wide);
+  if (answer.ec == std::errc()) return std::abs(wide) < 1.0;
+  const std::size_t exponent = number.find_first_of("eE");
+  if (exponent != std::string_view::npos) return number.substr(exponent + 1).starts_with('-');
+  return number.starts_with("0.") || number.starts_with("-0.") || number.starts_with('.') || number.starts_with("-.");
+}
+
+std::optional<float> slow_float_in(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  float value = 0.0F;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop != end) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return is_tiny(text) ? std::optional(0.0F) : std::nullopt;
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<float> float_in(std::string_view text) {
+  if (!text.empty() && text[0] == '+') {
+    text.remove_prefix(1);
+    if (!text.empty() && text[0] == '-') return std::nullopt;
+  }
+  // Most numbers are short and whole. Converting an integer of 32 bits rounds as from_chars does.
+  const bool is_negative = !text.empty() && text[0] == '-';
+  const std::string_view digits = text.substr(is_negative ? 1 : 0);
+  if (digits.empty()) return std::nullopt;
+  if (digits.size() > kFastDigits) return slow_float_in(text);
+  std::uint32_t value = 0;
+  for (const char c : digits) {
+    const auto digit = static_cast<std::uint32_t>(static_cast<unsigned char>(c)) - '0';
+    if (digit > 9) return slow_float_in(text);
+    value = value * 10 + digit;
+  }
+  const auto number = static_cast<float>(value);
+  return is_negative ? -number : number;
+}
+
+std::optional<std::int64_t> integer_in(std::string_view text) {
+  if (!text.empty() && text[0] == '+') {
+    text.remove_prefix(1);
+    if (!text.empty() && text[0] == '-') return std::nullopt;
+  }
+  std::int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+}  // namespace disttrain::input
