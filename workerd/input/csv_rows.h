@@ -1,0 +1,46 @@
+// Decodes csv files (RFC 4180) by blocks. Only the columns that the job uses are decoded.
+//
+// The first line is a header with the columns' names, unless all wanted columns are called by their number ("0" is the
+// first). Blanks around a field are dropped, and blank lines are skipped. A field in double quotes may contain commas,
+// doubled quotes and line ends. So only the begin of the file says where a row begins, and a block must begin with one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "workerd/input/csv.h"
+#include "workerd/input/record_block.h"
+#include "workerd/input/table.h"
+
+namespace disttrain::input {
+
+// What the first line says about the rows of a file.
+struct CsvHeader {
+  std::size_t bytes = 0;             // The first block of rows begins here, and on this line, from 1.
+  std::uint64_t rows_line = 1;       //
+  std::uint64_t line = 1;            // of the header or, without a header, of the first row
+  std::size_t fields = 0;            // of each row; 0: the file has no rows
+  std::vector<std::size_t> columns;  // for each wanted column, its place in a row, from 0
+};
+
+// Reads the header of a block that begins with the file. Returns nothing if the block has to be longer. Errors, kData:
+// a wanted column isn't there, quotes are wrong, or the line is longer than kMaxCsvRecordBytes.
+Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted);
+
+// Replaces `records` by the places of the whole rows in the block, which lies behind the header. Returns how many bytes
+// of the block they cover. It looks only at quotes and line ends. Errors, kData: a row has more than
+// kMaxCsvRecordBytes, or the file ends within quotes.
+Result<std::size_t> find_csv_rows(const RecordBlock& block, std::vector<RecordPlace>& records);
+
+// Decodes rows of the block and replaces the content of `table`. `records` are from find_csv_rows(block). `missing` has
+// words that mean that a value is missing, beside the empty one. A missing value becomes NaN in a column of floats, and
+// "" in a column of bytes. Errors, kData, with file, line and column: a row has another number of fields than the
+// header, a value isn't a finite number, or quotes are wrong. `table` is then unusable.
+Status decode_csv_rows(const RecordBlock& block, std::span<const RecordPlace> records, const CsvHeader& header,
+                       const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing, Table& table);
+
+}  // namespace disttrain::input
