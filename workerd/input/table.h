@@ -68,6 +68,28 @@ class Texts {
   std::size_t room_ = 0;
 };
 
+inline std::size_t values_in(const TableColumn& column) {
+  switch (column.kind) {
+    case ValueKind::kFloat:
+      return column.floats.size();
+    case ValueKind::kInteger:
+      return column.integers.size();
+    case ValueKind::kBytes:
+      return column.bytes.size();
+  }
+  return 0;
+}
+
+// Drops all values but the first `count`, of at least as many.
+inline void drop_values_behind(TableColumn& column, std::size_t count) {
+  if (column.kind == ValueKind::kFloat)
+    column.floats.resize(count);
+  else if (column.kind == ValueKind::kInteger)
+    column.integers.resize(count);
+  else
+    column.bytes.resize(count);
+}
+
 struct Table {
   std::uint64_t records = 0;
   std::vector<TableColumn> columns;  // in the order of the wanted columns

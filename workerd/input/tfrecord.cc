@@ -48,12 +48,20 @@ class ExampleReader {
  public:
   ExampleReader(const std::vector<WantedColumn>& wanted, Table& table) : wanted_(wanted), table_(table) {
     starts_.resize(wanted.size());
+    first_of_name_.resize(wanted.size());
+    same_name_.resize(wanted.size(), wanted.size());
+    for (std::size_t c = 0; c < wanted.size(); ++c) {
+      std::size_t earlier = c;
+      while (earlier > 0 && wanted[earlier - 1].name != wanted[c].name) --earlier;
+      first_of_name_[c] = earlier == 0 ? c : first_of_name_[earlier - 1];
+      if (earlier > 0) same_name_[earlier - 1] = c;
+    }
   }
 
   // Appends one record. Throws protozero::exception if the bytes aren't a tf.Example. Returns an error text if a
   // feature has a wrong type.
   std::optional<std::string> read(const char* data, std::size_t size) {
-    for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_of(table_.columns[c]);
+    for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_in(table_.columns[c]);
     protozero::pbf_reader example(data, size);
     while (example.next()) {
       if (example.tag_and_type() != protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
@@ -71,34 +79,22 @@ class ExampleReader {
     }
     for (std::size_t c = 0; c < wanted_.size(); ++c) {
       TableColumn& column = table_.columns[c];
-      column.lengths.push_back(static_cast<std::uint32_t>(values_of(column) - starts_[c]));
+      column.lengths.push_back(static_cast<std::uint32_t>(values_in(column) - starts_[c]));
     }
     return std::nullopt;
   }
 
  private:
-  static std::size_t values_of(const TableColumn& column) {
-    switch (column.kind) {
-      case ValueKind::kFloat:
-        return column.floats.size();
-      case ValueKind::kInteger:
-        return column.integers.size();
-      case ValueKind::kBytes:
-        return column.bytes.size();
-    }
-    return 0;
-  }
-
-  // Features of an example usually have the same order in each record, so it looks at the column after the last hit
-  // first.
-  std::optional<std::size_t> column_of(std::string_view name) {
+  // The first column of this name, or the number of columns. Features of an example usually have the same order in each
+  // record, so it looks at the column after the last hit first.
+  std::size_t column_of(std::string_view name) {
     for (std::size_t n = 0; n < wanted_.size(); ++n) {
       const std::size_t c = guess_ + n < wanted_.size() ? guess_ + n : guess_ + n - wanted_.size();
       if (wanted_[c].name != name) continue;
       guess_ = c + 1 == wanted_.size() ? 0 : c + 1;
-      return c;
+      return first_of_name_[c];
     }
-    return std::nullopt;
+    return wanted_.size();
   }
 
   std::optional<std::string> read_entry(protozero::pbf_reader entry) {
@@ -112,20 +108,21 @@ class ExampleReader {
       else
         entry.skip();
     }
-    const auto c = column_of(key);
-    if (!c) return std::nullopt;
-    return read_feature(protozero::pbf_reader(value), *c);
+    for (std::size_t c = column_of(key); c < wanted_.size(); c = same_name_[c])
+      if (auto problem = read_feature(protozero::pbf_reader(value), c)) return problem;
+    return std::nullopt;
   }
 
   std::optional<std::string> read_feature(protozero::pbf_reader feature, std::size_t c) {
-    drop_values(c);
+    drop_values_behind(table_.columns[c], starts_[c]);
     protozero::pbf_tag_type list = 0;
     while (feature.next()) {
       if (feature.tag() < 1 || feature.tag() > 3 || feature.wire_type() != kLength) {
         feature.skip();
         continue;
       }
-      if (list != feature.tag()) drop_values(c);  // a message has only one of the lists: the last
+      if (list != feature.tag())
+        drop_values_behind(table_.columns[c], starts_[c]);  // a message has only one of the lists: the last
       list = feature.tag();
       if (!read_list(feature.get_message(), list, table_.columns[c])) {
         static constexpr const char* kExpected[] = {"float_list or int64_list", "int64_list", "bytes_list"};
@@ -134,16 +131,6 @@ class ExampleReader {
       }
     }
     return std::nullopt;
-  }
-
-  void drop_values(std::size_t c) {
-    TableColumn& column = table_.columns[c];
-    if (column.kind == ValueKind::kFloat)
-      column.floats.resize(starts_[c]);
-    else if (column.kind == ValueKind::kInteger)
-      column.integers.resize(starts_[c]);
-    else
-      column.bytes.resize(starts_[c]);
   }
 
   // Returns false if the column can't take this kind of list.
@@ -208,6 +195,9 @@ class ExampleReader {
   const std::vector<WantedColumn>& wanted_;
   Table& table_;
   std::vector<std::size_t> starts_;  // of the current record, for each column: where its values begin
+  // Several columns may take the same feature.
+  std::vector<std::size_t> first_of_name_;
+  std::vector<std::size_t> same_name_;  // for each column: the next one of the same name, or the number of columns
   std::size_t guess_ = 0;
 };
 

@@ -90,6 +90,15 @@ TEST_F(TfRecord, ColumnOfFloatsTakesIntegers) {
   EXPECT_THAT(table_.columns[0].floats, ElementsAre(39, -3, 0x1p62F));
 }
 
+TEST_F(TfRecord, OneFeatureMayFillSeveralColumns) {
+  const WantedColumn job{"job", ValueKind::kBytes};
+  ASSERT_EQ(decode({{"age", ValueKind::kFloat}, job, {"age", ValueKind::kInteger}, job, job}), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(39, -3, 0x1p62F));
+  EXPECT_THAT(table_.columns[2].integers, ElementsAre(39, -3, std::int64_t{1} << 62));
+  for (const std::size_t c : {1, 3, 4})
+    EXPECT_THAT(table_.columns[c].bytes, ElementsAre("clerk", "cook", "", std::string_view("\xff\0", 2)));
+}
+
 TEST_F(TfRecord, TypeThatDiffersNamesRecordAndColumn) {
   EXPECT_EQ(decode({{"job", ValueKind::kInteger}}),
             "data file \"x.tfrecord\", record 10, column \"job\" has a bytes_list, but expected int64_list");
