@@ -1,0 +1,32 @@
+// Decodes the lines of libsvm (svmlight) files: LABEL INDEX:VALUE INDEX:VALUE ..., with blanks between them. Indices
+// grow, and values that a line doesn't name are 0. The text behind a # is a comment. Source: csie.ntu.edu.tw/~cjlin/
+// libsvm, "README", and svmlight.joachims.org.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/result.h"
+#include "workerd/input/record_block.h"
+#include "workerd/input/table.h"
+
+namespace disttrain::input {
+
+inline constexpr std::uint32_t kMaxLibsvmWidth = 1 << 24;
+
+struct LibsvmShape {
+  std::uint32_t width = 0;  // values of a record, from 1 to kMaxLibsvmWidth
+  bool one_based = true;    // whether the indices are 1 to `width`, and not 0 to `width` - 1
+};
+
+// Decodes lines of the block and replaces the content of `table`. `records` are from find_lines(block). The wanted
+// columns are among "label" (floats, integers, or bytes) and "features" (floats; `width` values of each record).
+//
+// Errors, kConfig: another column is wanted. kData, with file and line: the label or a value isn't a finite number, an
+// index is out of range or doesn't grow, or the line has a "qid:" for ranking, which disttrain doesn't train. `table`
+// is then unusable.
+Status decode_libsvm(const RecordBlock& block, std::span<const RecordPlace> records,
+                     const std::vector<WantedColumn>& wanted, const LibsvmShape& shape, Table& table);
+
+}  // namespace disttrain::input
