@@ -1,0 +1,145 @@
+#include "workerd/input/jsonl.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/workerd/input/blocks.h"
+#include "workerd/input/lines.h"
+
+namespace disttrain::input {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Jsonl : public testing::Test {
+ protected:
+  std::string decode(const std::string& content, const std::vector<WantedColumn>& wanted) {
+    content_ = content;
+    const RecordBlock block = block_of(content_);
+    EXPECT_TRUE(find_lines(block, places_));
+    JsonlDecoder decoder(wanted);
+    return error_of(decoder.decode(block, places_, table_));
+  }
+  std::string decode_floats(const std::string& content) { return decode(content, {{"x", ValueKind::kFloat}}); }
+  std::string decode_integers(const std::string& content) { return decode(content, {{"x", ValueKind::kInteger}}); }
+  std::string decode_bytes(const std::string& content) { return decode(content, {{"x", ValueKind::kBytes}}); }
+
+  std::string content_;
+  std::vector<RecordPlace> places_;
+  Table table_;
+};
+
+TEST_F(Jsonl, ObjectsBecomeColumns) {
+  ASSERT_EQ(decode("{\"x\": 1.5, \"y\": -3, \"w\": \"cat\", \"z\": {\"x\": 9}}\n"
+                   " { \"w\" : \"a\\u00e9\\n\" , \"x\":2e1 ,\"y\":9223372036854775807 } \r\n"
+                   "{\"y\":0,\"w\":\"\",\"x\":true}",
+                   {{"x", ValueKind::kFloat}, {"y", ValueKind::kInteger}, {"w", ValueKind::kBytes}}),
+            "");
+  EXPECT_EQ(table_.records, 3U);
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(1.5F, 20, 1));
+  EXPECT_THAT(table_.columns[0].lengths, IsEmpty());
+  EXPECT_THAT(table_.columns[1].integers, ElementsAre(-3, std::numeric_limits<std::int64_t>::max(), 0));
+  EXPECT_THAT(table_.columns[2].bytes, ElementsAre("cat", "a\xc3\xa9\n", ""));
+}
+
+TEST_F(Jsonl, BytesPointIntoTheBlockUnlessTheyHaveEscapes) {
+  ASSERT_EQ(decode_bytes("{\"x\":\"one\"}\n{\"x\":\"two\\\\\"}\n"), "");
+  EXPECT_EQ(table_.columns[0].bytes[0].data(), content_.data() + 6);
+  EXPECT_EQ(table_.columns[0].bytes[1], "two\\");
+}
+
+TEST_F(Jsonl, DotsNameMembersOfObjects) {
+  const std::vector<WantedColumn> wanted = {
+      {"a.b", ValueKind::kFloat}, {"a.c.d", ValueKind::kFloat}, {"b", ValueKind::kFloat}};
+  ASSERT_EQ(decode("{\"b\":1,\"a\":{\"c\":{\"d\":2,\"b\":7},\"b\":3}}\n{\"a.b\":4,\"b\":5,\"a.c.d\":6}\n", wanted), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(3, 4));
+  EXPECT_THAT(table_.columns[1].floats, ElementsAre(2, 6));
+  EXPECT_THAT(table_.columns[2].floats, ElementsAre(1, 5));
+  ASSERT_EQ(decode("{\"a\":3}\n{\"a\":null}\n{\"a\":[{\"b\":1}]}\n", {wanted[0]}), "");
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(0, 0, 0));
+}
+
+TEST_F(Jsonl, ArraysGiveTheirElements) {
+  ASSERT_EQ(decode_floats("{\"x\":[1, 2.5,null]}\n{\"x\":[]}\n{\"x\":[[3,4],[5,true]]}\n"), "");
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(3, 0, 4));
+  ASSERT_EQ(table_.columns[0].floats.size(), 7U);
+  EXPECT_TRUE(std::isnan(table_.columns[0].floats[2]));
+  EXPECT_EQ(table_.columns[0].floats[5], 5.0F);
+  ASSERT_EQ(decode_bytes("{\"x\":[\"a\",\"b\\t\"]}\n"), "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("a", "b\t"));
+}
+
+TEST_F(Jsonl, NullAndAbsentValuesAreMissing) {
+  ASSERT_EQ(decode_integers("{\"x\":null}\n{}\n{\"x\":7}\n{\"y\":\"x\"}\n"), "");
+  EXPECT_THAT(table_.columns[0].integers, ElementsAre(7));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(0, 0, 1, 0));
+}
+
+TEST_F(Jsonl, LastOfTwoValuesCounts) {
+  ASSERT_EQ(decode_floats("{\"x\":[1,2],\"x\":3}\n{\"x\":1,\"x\":null}\n"), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(3));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(1, 0));
+}
+
+TEST_F(Jsonl, OneNameMayFillTwoColumns) {
+  ASSERT_EQ(decode("{\"x\":5 }\n{\"x\":true}", {{"x", ValueKind::kFloat}, {"x", ValueKind::kBytes}}), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(5, 1));
+  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("5", "true"));
+}
+
+TEST_F(Jsonl, KeysMayHaveEscapes) {
+  ASSERT_EQ(decode_floats("{\"\\u0078\":5}\n"), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(5));
+}
+
+TEST_F(Jsonl, WrongTypesNameLineAndColumn) {
+  EXPECT_EQ(decode_floats("{\"x\":1}\n\n{\"x\":\"one\"}\n"),
+            "x:3: found the string 'one' in column 'x', expected numbers: correct the line");
+  EXPECT_THAT(decode_floats("{\"x\":{}}\n"), HasSubstr("found an object in column 'x', expected numbers"));
+  EXPECT_THAT(decode_floats("{\"x\":1e300}\n"), HasSubstr("found the number '1e300' in column 'x', expected a finite"));
+  EXPECT_THAT(decode_integers("{\"x\":1.0}\n"),
+              HasSubstr("found the number '1.0' in column 'x', expected whole numbers"));
+  EXPECT_THAT(decode_integers("{\"x\":9223372036854775808}\n"), HasSubstr("expected whole numbers"));
+  EXPECT_THAT(decode_integers("{\"x\":[null]}\n"), HasSubstr("found null in an array in column 'x'"));
+  EXPECT_THAT(decode_bytes("{\"x\":[[]]}\n{\"x\":{}}\n"),
+              HasSubstr("x:2: found an object in column 'x', expected strings"));
+}
+
+TEST_F(Jsonl, LinesThatAreNoObjectsAreRefused) {
+  EXPECT_THAT(decode_floats("[1]\n"), HasSubstr("x:1: found an array, expected a JSON object"));
+  for (const char* line : {"7",
+                           "\"x\"",
+                           "null",
+                           "tru",
+                           "x",
+                           "{",
+                           "}",
+                           "{\"x\"}",
+                           "{\"x\":}",
+                           "{\"x\":1",
+                           "{\"x\":1,}",
+                           "{\"x\":1}}",
+                           "{\"x\":1}{\"x\":2}",
+                           "{\"x\":1} 2",
+                           "{\"x\":nul}",
+                           "{\"x\":trueish}",
+                           "{\"x\":01}",
+                           "{\"x\":1x}",
+                           "{\"x\":[1}",
+                           "{\"x\":[1 2]}",
+                           "{\"x\":\"\xff\"}",
+                           "{\"x\":1 \"y\":2}"})
+    EXPECT_THAT(decode_floats(line), HasSubstr("x:1: found ")) << line;
+}
+
+TEST_F(Jsonl, DeepArraysAreRefused) {
+  EXPECT_THAT(decode_floats("{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}"),
+              HasSubstr("found arrays in arrays in column 'x'"));
+}
+
+}  // namespace
+}  // namespace disttrain::input

@@ -1,0 +1,290 @@
+#include "workerd/input/jsonl.h"
+
+#include <simdjson.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "workerd/input/number_text.h"
+
+namespace disttrain::input {
+
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+constexpr int kMaxArrayDepth = 32;
+
+// A name in an object: the columns that it fills, and the wanted names in the object that it holds.
+struct Name {
+  std::string text;
+  std::vector<std::size_t> columns;
+  std::vector<Name> inside;
+  std::size_t guess = 0;  // of `inside`: the one after the last hit, because most objects have the same order
+
+  Name& at(std::string_view wanted) {
+    for (Name& name : inside)
+      if (name.text == wanted) return name;
+    return inside.emplace_back(Name{std::string(wanted), {}, {}});
+  }
+
+  Name* find(std::string_view key) {
+    for (std::size_t n = 0; n < inside.size(); ++n) {
+      const std::size_t i = guess + n < inside.size() ? guess + n : guess + n - inside.size();
+      if (inside[i].text != key) continue;
+      guess = i + 1 == inside.size() ? 0 : i + 1;
+      return &inside[i];
+    }
+    return nullptr;
+  }
+};
+
+const char* name_of(ondemand::json_type type) {
+  switch (type) {
+    case ondemand::json_type::array:
+      return "an array";
+    case ondemand::json_type::object:
+      return "an object";
+    case ondemand::json_type::number:
+      return "a number";
+    case ondemand::json_type::string:
+      return "a string";
+    case ondemand::json_type::boolean:
+      return "a boolean";
+    case ondemand::json_type::null:
+      return "null";
+  }
+  return "something else";
+}
+
+std::string_view without_blanks_behind(std::string_view token) {
+  while (!token.empty() && (token.back() == ' ' || token.back() == '\t' || token.back() == '\r'))
+    token.remove_suffix(1);
+  return token;
+}
+
+// What is wrong with a line.
+using Problem = std::optional<std::string>;
+
+Problem not_json(simdjson::error_code error) {
+  return "found a line that isn't valid JSON (" + std::string(simdjson::error_message(error)) +
+         "), expected a JSON object: correct the line";
+}
+
+}  // namespace
+
+class JsonlDecoder::Reader {
+ public:
+  explicit Reader(const std::vector<WantedColumn>& wanted) : wanted_(wanted), starts_(wanted.size()) {
+    for (std::size_t c = 0; c < wanted_.size(); ++c) {
+      const std::string_view whole = wanted_[c].name;
+      Name* name = &names_;
+      std::size_t begin = 0;
+      for (std::size_t dot = whole.find('.'); dot != std::string_view::npos; dot = whole.find('.', begin)) {
+        name = &name->at(whole.substr(begin, dot - begin));
+        begin = dot + 1;
+      }
+      name->at(whole.substr(begin)).columns.push_back(c);
+      if (begin > 0) names_.at(whole).columns.push_back(c);  // a key may have dots itself
+    }
+  }
+
+  const std::vector<WantedColumn>& wanted() const { return wanted_; }
+
+  Problem read(const RecordBlock& block, const RecordPlace& place, Table& table) {
+    table_ = &table;
+    for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_in(table.columns[c]);
+    // simdjson reads a little behind the JSON.
+    block_text_ = reinterpret_cast<const char*>(block.bytes.data()) + place.begin;
+    text_ = block_text_;
+    std::size_t capacity = block.bytes.size() - place.begin;
+    if (capacity < place.bytes + simdjson::SIMDJSON_PADDING) {
+      capacity = place.bytes + simdjson::SIMDJSON_PADDING;
+      padded_.resize(capacity);
+      std::memcpy(padded_.data(), block_text_, place.bytes);
+      text_ = padded_.data();
+    }
+    ondemand::document document;
+    if (const auto error = parser_.iterate(text_, place.bytes, capacity).get(document)) return not_json(error);
+    ondemand::json_type type;
+    if (const auto error = document.type().get(type)) return not_json(error);
+    if (type != ondemand::json_type::object)
+      return std::string("found ") + name_of(type) + ", expected a JSON object: correct the line";
+    ondemand::object object;
+    if (const auto error = document.get_object().get(object)) return not_json(error);
+    if (Problem problem = read_object(object, names_)) return problem;
+    const char* end = nullptr;
+    if (document.current_location().get(end) != simdjson::OUT_OF_BOUNDS)
+      return "found more than one JSON value, expected one on each line: correct the line";
+    for (std::size_t c = 0; c < wanted_.size(); ++c) {
+      TableColumn& column = table.columns[c];
+      column.lengths.push_back(static_cast<std::uint32_t>(values_in(column) - starts_[c]));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Problem read_object(ondemand::object& object, Name& names) {
+    for (auto field : object) {
+      std::string_view key;
+      if (const auto error = field.unescaped_key().get(key)) return not_json(error);
+      Name* const name = names.find(key);
+      if (name == nullptr) continue;
+      ondemand::value value;
+      if (const auto error = field.value().get(value)) return not_json(error);
+      ondemand::json_type type;
+      if (const auto error = value.type().get(type)) return not_json(error);
+      for (const std::size_t c : name->columns) drop_values_behind(table_->columns[c], starts_[c]);
+      Problem problem;
+      if (type == ondemand::json_type::object && !name->inside.empty()) {
+        ondemand::object inside;
+        if (const auto error = value.get_object().get(inside)) return not_json(error);
+        problem = read_object(inside, *name);
+      } else if (!name->columns.empty()) {
+        problem = read_value(value, type, *name, 0);
+      }
+      if (problem) return problem;
+    }
+    return std::nullopt;
+  }
+
+  // Appends a value, or all values of an array, to the columns of the name.
+  Problem read_value(ondemand::value& value, ondemand::json_type type, const Name& name, int depth) {
+    switch (type) {
+      case ondemand::json_type::array:
+        return read_array(value, name, depth);
+      case ondemand::json_type::object:
+        return wrong("an object", name.columns.front());
+      case ondemand::json_type::string:
+        return read_string(value, name);
+      case ondemand::json_type::number:
+        return read_number(value, name);
+      case ondemand::json_type::boolean:
+        return read_boolean(value, name);
+      case ondemand::json_type::null:
+        return read_null(value, name, depth);
+    }
+    return std::nullopt;
+  }
+
+  Problem read_array(ondemand::value& value, const Name& name, int depth) {
+    if (depth == kMaxArrayDepth)
+      return wrong("arrays in arrays", name.columns.front(),
+                   "at most " + std::to_string(kMaxArrayDepth) + " arrays within each other");
+    ondemand::array array;
+    if (const auto error = value.get_array().get(array)) return not_json(error);
+    for (auto element : array) {
+      ondemand::value inside;
+      if (const auto error = element.get(inside)) return not_json(error);
+      ondemand::json_type type;
+      if (const auto error = inside.type().get(type)) return not_json(error);
+      if (Problem problem = read_value(inside, type, name, depth + 1)) return problem;
+    }
+    return std::nullopt;
+  }
+
+  Problem read_string(ondemand::value& value, const Name& name) {
+    const std::string_view token = without_blanks_behind(value.raw_json_token());
+    std::string_view text;
+    const bool is_plain = token.size() >= 2 && token.find('\\') == std::string_view::npos;
+    if (is_plain) {
+      ondemand::raw_json_string raw;
+      if (const auto error = value.get_raw_json_string().get(raw)) return not_json(error);
+      text = in_block(token.substr(1, token.size() - 2));
+    } else {
+      if (const auto error = value.get_string().get(text)) return not_json(error);
+      text = table_->texts.keep(text);
+    }
+    for (const std::size_t c : name.columns) {
+      if (wanted_[c].kind != ValueKind::kBytes) return wrong("the string " + shown_text(text), c);
+      table_->columns[c].bytes.push_back(text);
+    }
+    return std::nullopt;
+  }
+
+  Problem read_number(ondemand::value& value, const Name& name) {
+    const std::string_view token = without_blanks_behind(value.raw_json_token());
+    double number = 0.0;
+    if (const auto error = value.get_double().get(number)) return not_json(error);
+    for (const std::size_t c : name.columns) {
+      TableColumn& column = table_->columns[c];
+      if (column.kind == ValueKind::kFloat) {
+        const auto narrow = static_cast<float>(number);
+        if (!std::isfinite(narrow)) return wrong("the number " + shown_text(token), c, "a finite number");
+        column.floats.push_back(narrow);
+      } else if (column.kind == ValueKind::kInteger) {
+        const std::optional<std::int64_t> whole = integer_in(token);
+        if (!whole) return wrong("the number " + shown_text(token), c);
+        column.integers.push_back(*whole);
+      } else {
+        column.bytes.push_back(in_block(token));
+      }
+    }
+    return std::nullopt;
+  }
+
+  Problem read_boolean(ondemand::value& value, const Name& name) {
+    bool is_true = false;
+    if (const auto error = value.get_bool().get(is_true)) return not_json(error);
+    for (const std::size_t c : name.columns) {
+      TableColumn& column = table_->columns[c];
+      if (column.kind == ValueKind::kFloat)
+        column.floats.push_back(is_true ? 1.0F : 0.0F);
+      else if (column.kind == ValueKind::kInteger)
+        column.integers.push_back(is_true ? 1 : 0);
+      else
+        column.bytes.push_back(is_true ? "true" : "false");
+    }
+    return std::nullopt;
+  }
+
+  Problem read_null(ondemand::value& value, const Name& name, int depth) {
+    bool is_null = false;
+    if (const auto error = value.is_null().get(is_null)) return not_json(error);
+    if (!is_null) return not_json(simdjson::N_ATOM_ERROR);
+    for (const std::size_t c : name.columns) {
+      if (depth == 0) continue;
+      if (wanted_[c].kind != ValueKind::kFloat) return wrong("null in an array", c);
+      table_->columns[c].floats.push_back(std::numeric_limits<float>::quiet_NaN());
+    }
+    return std::nullopt;
+  }
+
+  Problem wrong(const std::string& found, std::size_t c, const std::string& expected = "") const {
+    static constexpr const char* kExpected[] = {"numbers", "whole numbers", "strings"};
+    return "found " + found + " in column '" + wanted_[c].name + "', expected " +
+           (expected.empty() ? kExpected[static_cast<std::size_t>(wanted_[c].kind)] : expected) + ": correct the line";
+  }
+
+  // Text in text_, as a view into the block.
+  std::string_view in_block(std::string_view text) const { return {block_text_ + (text.data() - text_), text.size()}; }
+
+  const std::vector<WantedColumn> wanted_;
+  Name names_;
+  ondemand::parser parser_;
+  std::string padded_;
+  // Of the current record:
+  Table* table_ = nullptr;
+  const char* block_text_ = nullptr;
+  const char* text_ = nullptr;       // the same bytes, with some readable bytes behind them
+  std::vector<std::size_t> starts_;  // for each column: where its values begin
+};
+
+JsonlDecoder::JsonlDecoder(const std::vector<WantedColumn>& wanted) : reader_(std::make_unique<Reader>(wanted)) {}
+JsonlDecoder::~JsonlDecoder() = default;
+
+Status JsonlDecoder::decode(const RecordBlock& block, std::span<const RecordPlace> records, Table& table) {
+  start_table(reader_->wanted(), table);
+  table.records = records.size();
+  for (std::size_t r = 0; r < records.size(); ++r)
+    if (const Problem problem = reader_->read(block, records[r], table))
+      return fail(ErrorCode::kData, place_of(block, r, records[r].begin) + ": " + *problem);
+  drop_equal_lengths(table);
+  return {};
+}
+
+}  // namespace disttrain::input
