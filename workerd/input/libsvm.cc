@@ -13,15 +13,15 @@ namespace disttrain::input {
 
 namespace {
 
-bool is_blank(char c) {
+bool is_separator(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
 // Takes the next word of the line; "" at its end.
 std::string_view take_word(std::string_view& line) {
-  while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
+  while (!line.empty() && is_separator(line.front())) line.remove_prefix(1);
   std::size_t size = 0;
-  while (size < line.size() && !is_blank(line[size])) ++size;
+  while (size < line.size() && !is_separator(line[size])) ++size;
   const std::string_view word = line.substr(0, size);
   line.remove_prefix(size);
   return word;

@@ -21,7 +21,7 @@ template <typename T, typename Read>
 Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
   std::vector<Result<T>> results;
   results.reserve(paths.size());
-  for (std::size_t i = 0; i < paths.size(); ++i) results.push_back(fail(ErrorCode::kSoftware, "not read"));
+  for (std::size_t i = 0; i < paths.size(); ++i) results.emplace_back(fail(ErrorCode::kSoftware, "not read"));
   std::atomic<std::size_t> next = 0;
   const auto work = [&paths, &results, &next, &read] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {

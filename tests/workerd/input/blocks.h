@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/result.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {
