@@ -77,7 +77,7 @@ std::string describe_shape(const std::vector<std::uint64_t>& shape) {
   return text + "]";
 }
 
-Result<Array> read_array(FileReader& file, const ArrayHeader& header) {
+Result<Array> read_array(ByteSource& file, const ArrayHeader& header) {
   const auto bad = [&file, &header](const std::string& what) {
     return fail(ErrorCode::kData, file.path() + ": " + what + " (its header says " + describe_shape(header.shape) +
                                       " of " + to_string(header.type) + ")");

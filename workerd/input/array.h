@@ -44,7 +44,7 @@ std::string describe_shape(const std::vector<std::uint64_t>& shape);  // "[60000
 
 // Reads the values, which follow the header. Errors, kData: the file is truncated, has bytes after the last value, is
 // too small for its shape, has no records, or is a gzip file with a wrong checksum.
-Result<Array> read_array(FileReader& file, const ArrayHeader& header);
+Result<Array> read_array(ByteSource& file, const ArrayHeader& header);
 
 // Writes all elements to `out` as values of type `to`, which is kFloat32, kFloat64, or an integer type that can hold
 // the array's type. `out` has as many bytes as these values take. Errors, kData: an element isn't finite or is too

@@ -41,7 +41,7 @@ std::string shown(std::string_view text) {
 // Divides a stream of text into records. A record is one line, or several lines if a quoted field contains line ends.
 class RecordReader {
  public:
-  explicit RecordReader(FileReader& file) : file_(file), chunk_(256 * 1024) {}
+  explicit RecordReader(ByteSource& file) : file_(file), chunk_(256 * 1024) {}
 
   // Returns the next record, or nothing at the end of the file. The view is valid until the next call.
   Result<std::optional<std::string_view>> next() {
@@ -84,7 +84,7 @@ class RecordReader {
                                       " bytes: is a closing quote missing, and is data.format right?");
   }
 
-  FileReader& file_;
+  ByteSource& file_;
   std::vector<char> chunk_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
@@ -133,7 +133,7 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
 // Builds the CsvPart of one file from its records.
 class PartBuilder {
  public:
-  explicit PartBuilder(FileReader& file) {
+  explicit PartBuilder(ByteSource& file) {
     part_.path = file.path();
     part_.file_bytes = file.file_bytes();
   }
@@ -230,7 +230,7 @@ class PartBuilder {
 
 }  // namespace
 
-Result<CsvPart> read_csv(FileReader& file) {
+Result<CsvPart> read_csv(ByteSource& file) {
   RecordReader reader(file);
   PartBuilder builder(file);
   std::vector<std::string_view> fields;

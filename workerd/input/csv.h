@@ -36,6 +36,6 @@ struct CsvPart {
 
 // Errors, kData, with file and line: an input isn't a finite number, a line has more or fewer fields than the first
 // line, quotes are wrong, some labels are numbers and others text, or there are no records.
-Result<CsvPart> read_csv(FileReader& file);
+Result<CsvPart> read_csv(ByteSource& file);
 
 }  // namespace disttrain::input

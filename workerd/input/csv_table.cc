@@ -11,7 +11,7 @@ constexpr std::size_t kBlockBytes = 1 << 20;
 
 }  // namespace
 
-CsvTables::CsvTables(FileReader& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing)
+CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing)
     : file_(file), wanted_(wanted), missing_(missing), buffer_(kBlockBytes) {}
 
 // Moves what isn't decoded yet to the begin of the buffer, and reads on behind it. A row that fills half of the buffer

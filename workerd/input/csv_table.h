@@ -18,7 +18,7 @@ class CsvTables {
  public:
   // `missing` has words that mean that a value is missing, beside the empty one. All arguments must outlive this
   // object.
-  CsvTables(FileReader& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing);
+  CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing);
 
   // Decodes the next records. Returns false after the last record. `table` is valid until the next call. Errors: those
   // of read_csv_header(), find_csv_rows() and decode_csv_rows(), and of reading the file.
@@ -32,7 +32,7 @@ class CsvTables {
   Status refill();
   RecordBlock block() const;
 
-  FileReader& file_;
+  ByteSource& file_;
   const std::vector<WantedColumn>& wanted_;
   const std::vector<std::string>& missing_;
   std::vector<std::byte> buffer_;

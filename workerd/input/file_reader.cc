@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,39 +14,12 @@ namespace disttrain::input {
 namespace {
 
 constexpr std::size_t kReadAheadBytes = 256 * 1024;
-// The highest compression ratio of deflate (RFC 1951): 2 bits can stand for 258 bytes of content.
-constexpr std::uint64_t kMaxDeflateRatio = 1032;
-
 Error system_error(const std::string& path, const std::string& what, int number) {
   const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
   return Error{code, path + ": " + what + ": " + std::strerror(number)};
 }
 
-bool ends_with_gz(const std::string& path) {
-  return path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
-}
-
 }  // namespace
-
-// A zlib stream that decompresses a gzip file. Such a file consists of one or more gzip members.
-class FileReader::Inflater {
- public:
-  Inflater() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }  // 16: gzip, not zlib
-  ~Inflater() {
-    if (ready_) inflateEnd(&stream_);
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-
-  bool ready() const { return ready_; }
-  z_stream& stream() { return stream_; }
-  bool between_members = true;
-  bool ended = false;  // the last member is complete and the file has ended
-
- private:
-  z_stream stream_{};
-  bool ready_ = false;
-};
 
 FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled)
     : path_(std::move(path)),
@@ -72,24 +44,29 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, st
   std::unique_ptr<FileReader> reader(
       new FileReader(path, std::move(file), static_cast<std::uint64_t>(about.st_size), std::move(is_cancelled)));
   if (Status filled = reader->refill(); !filled) return tl::unexpected(filled.error());
-  const bool gzip = reader->end_ >= 2 && reader->buffer_[0] == std::byte{0x1f} && reader->buffer_[1] == std::byte{0x8b};
-  if (gzip) {
-    reader->inflater_ = std::make_unique<Inflater>();
-    if (!reader->inflater_->ready()) return fail(ErrorCode::kConfig, path + ": not enough memory to decompress it");
-  } else if (ends_with_gz(path)) {
-    return fail(ErrorCode::kData, path + ": its name ends in .gz, but it " +
-                                      (reader->end_ == 0 ? "is empty" : "doesn't begin with gzip's bytes 1f 8b") +
+  reader->compression_ = compression_of({reader->buffer_.get(), reader->end_});
+  const Compression named = compression_by_name(path);
+  if (reader->packed()) {
+    reader->decompressor_ = Decompressor::make(reader->compression_);
+    if (reader->decompressor_ == nullptr)
+      return fail(ErrorCode::kConfig, path + ": not enough memory to decompress it");
+  } else if (named != Compression::kNone) {
+    const bool is_gzip = named == Compression::kGzip;
+    return fail(ErrorCode::kData, path + ": its name ends in " + (is_gzip ? ".gz" : ".zst") + ", but it " +
+                                      (reader->end_ == 0 ? "is empty"
+                                       : is_gzip         ? "doesn't begin with gzip's bytes 1f 8b"
+                                                         : "doesn't begin with zstd's bytes 28 b5 2f fd") +
                                       ": fetch it again, or rename it if it isn't compressed");
   }
   return reader;
 }
 
 bool FileReader::packed() const {
-  return inflater_ != nullptr;
+  return compression_ != Compression::kNone;
 }
 
 std::uint64_t FileReader::most_content_bytes() const {
-  return packed() ? file_bytes_ * kMaxDeflateRatio : file_bytes_;
+  return file_bytes_ * largest_ratio(compression_);
 }
 
 Status FileReader::refill() {
@@ -128,40 +105,26 @@ Result<std::size_t> FileReader::read_plain(std::span<std::byte> out) {
 }
 
 Result<std::size_t> FileReader::read_packed(std::span<std::byte> out) {
-  z_stream& stream = inflater_->stream();
   std::size_t done = 0;
   const auto bad = [this, &done](const std::string& what) {
     return fail(ErrorCode::kData, path_ + ": " + what + " after " + std::to_string(content_bytes_ + done) +
                                       " decompressed bytes: the file is damaged, fetch or copy it again");
   };
-  while (done < out.size() && !inflater_->ended) {
-    if (begin_ == end_) {
+  while (done < out.size() && !has_ended_) {
+    if (begin_ == end_ && !may_have_more_) {
       if (Status filled = refill(); !filled) return tl::unexpected(filled.error());
-      if (file_ended_ && inflater_->between_members) {
-        inflater_->ended = true;
+      if (file_ended_ && decompressor_->is_between_parts()) {
+        has_ended_ = true;
         break;
       }
-      if (file_ended_) return bad("gzip data ends too early (truncated)");
+      if (file_ended_) return bad(std::string(to_string(compression_)) + " data ends too early (truncated)");
     }
-    // A gzip file may have several members, for example after `cat a.gz b.gz`. zlib checks the header of each.
-    inflater_->between_members = false;
-    stream.next_in = reinterpret_cast<Bytef*>(buffer_.get() + begin_);
-    stream.avail_in = static_cast<uInt>(end_ - begin_);
-    const std::size_t room = std::min<std::size_t>(out.size() - done, 1u << 30);
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
-    stream.avail_out = static_cast<uInt>(room);
-    const int answer = inflate(&stream, Z_NO_FLUSH);
-    begin_ = end_ - stream.avail_in;
-    done += room - stream.avail_out;
-    if (answer == Z_STREAM_END) {
-      inflater_->between_members = true;
-      inflateReset(&stream);
-    } else if (answer == Z_MEM_ERROR) {
-      return fail(ErrorCode::kConfig, path_ + ": not enough memory to decompress it");
-    } else if (answer != Z_OK && answer != Z_BUF_ERROR) {
-      return bad(std::string("corrupt gzip data (zlib: ") + (stream.msg != nullptr ? stream.msg : "no reason given") +
-                 ")");
-    }
+    const Decompressor::Step step = decompressor_->step({buffer_.get() + begin_, end_ - begin_}, out.subspan(done));
+    begin_ += step.taken;
+    done += step.given;
+    may_have_more_ = step.given > 0 && done == out.size();
+    if (step.no_memory) return fail(ErrorCode::kConfig, path_ + ": not enough memory to decompress it");
+    if (step.problem) return bad("corrupt " + std::string(to_string(compression_)) + " data (" + *step.problem + ")");
   }
   return done;
 }

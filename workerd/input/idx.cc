@@ -30,7 +30,7 @@ std::optional<ElementType> type_of(std::byte code) {
 
 }  // namespace
 
-Result<ArrayHeader> read_idx_header(FileReader& file) {
+Result<ArrayHeader> read_idx_header(ByteSource& file) {
   const auto bad = [&file](const std::string& what) { return fail(ErrorCode::kData, file.path() + ": " + what); };
   std::array<std::byte, 4> magic{};
   Result<std::size_t> got = file.read(magic);

@@ -12,7 +12,7 @@ namespace disttrain::input {
 
 // Reads the header. After that the file's next bytes are the values. Errors, kData: the file isn't an idx file, has an
 // unknown type, or is truncated.
-Result<ArrayHeader> read_idx_header(FileReader& file);
+Result<ArrayHeader> read_idx_header(ByteSource& file);
 
 // Returns the paths at which the labels of an image file may be, by MNIST's convention: in the file's name "images"
 // becomes "labels", and "idx3" (or another digit) becomes "idx1". Returns two paths, one with ".gz" and one without.

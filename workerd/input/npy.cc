@@ -116,7 +116,7 @@ std::optional<Fields> parse_fields(std::string_view header) {
 
 }  // namespace
 
-Result<ArrayHeader> read_npy_header(FileReader& file) {
+Result<ArrayHeader> read_npy_header(ByteSource& file) {
   const auto bad = [&file](const std::string& what) { return fail(ErrorCode::kData, file.path() + ": " + what); };
   std::array<std::byte, 8> start{};
   Result<std::size_t> got = file.read(start);

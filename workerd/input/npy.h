@@ -11,6 +11,6 @@ inline constexpr std::size_t kMaxNpyHeaderBytes = 64 * 1024;
 // Reads the header. After that the file's next bytes are the values. Errors, kData: the file isn't an npy file, has an
 // unknown version or an unknown type, is in Fortran order, holds a single value instead of an array, has a header that
 // NumPy wouldn't write, or is truncated.
-Result<ArrayHeader> read_npy_header(FileReader& file);
+Result<ArrayHeader> read_npy_header(ByteSource& file);
 
 }  // namespace disttrain::input

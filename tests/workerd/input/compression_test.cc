@@ -1,0 +1,100 @@
+// Files in gzip and zstd format.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include "tests/workerd/input/blocks.h"
+#include "tests/workerd/input/input_files.h"
+#include "workerd/input/file_reader.h"
+
+namespace disttrain::input {
+namespace {
+
+using testing::HasSubstr;
+
+// One frame. It has a checksum, as those of the program zstd have.
+std::string zstd(const std::string& content, int window_bits = 0) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  if (window_bits > 0) ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_bits);
+  if (window_bits > 0) ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+  std::string packed(ZSTD_compressBound(content.size()), '\0');
+  ZSTD_inBuffer in{content.data(), content.size(), 0};
+  ZSTD_outBuffer out{packed.data(), packed.size(), 0};
+  // Without flushing at once, the frame would have the window of its content.
+  EXPECT_EQ(ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush), 0U);
+  EXPECT_EQ(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end), 0U);
+  packed.resize(out.pos);
+  ZSTD_freeCCtx(context);
+  return packed;
+}
+
+std::string mixed_content() {
+  std::string content;
+  for (unsigned i = 0; i < 200'000; ++i) content += std::to_string(i * i % 1013);
+  return content + std::string(3'000'000, 'x');
+}
+
+class CompressedFile : public testing::Test {
+ protected:
+  // The content of a file, read by pieces of `piece` bytes, or the error.
+  std::string read(const std::string& name, const std::string& packed, std::size_t piece = 1 << 20) {
+    const auto file = FileReader::open(folder_.write(name, packed));
+    if (!file) return "error: " + error_of(file);
+    std::string content;
+    std::string part(piece, '\0');
+    for (;;) {
+      const auto got = (*file)->read(std::as_writable_bytes(std::span(part)));
+      if (!got) return "error: " + error_of(got);
+      content += part.substr(0, *got);
+      if (*got < piece) break;
+    }
+    EXPECT_LE(content.size(), (*file)->most_content_bytes());
+    return content;
+  }
+
+  const Folder folder_;
+};
+
+TEST_F(CompressedFile, ContentComesInPiecesOfAnySize) {
+  const std::string content = mixed_content();
+  for (const std::size_t piece : {1'000U, 65'536U, 1U << 20, 1U << 24}) {
+    EXPECT_TRUE(read("a.gz", gzip(content), piece) == content) << piece;
+    EXPECT_TRUE(read("a.zst", zstd(content), piece) == content) << piece;
+    EXPECT_TRUE(read("a", zstd(content), piece) == content) << "the name doesn't matter";
+  }
+  EXPECT_EQ(read("a.zst", zstd("abc"), 1), "abc");
+  EXPECT_EQ(read("a.zst", zstd("")), "");
+}
+
+TEST_F(CompressedFile, FilesMayHaveSeveralParts) {
+  const std::string skippable = std::string("\x50\x2a\x4d\x18\x03\0\0\0", 8) + "xyz";
+  EXPECT_EQ(read("a.zst", zstd("a") + skippable + zstd("") + zstd("bc")), "abc");
+  EXPECT_EQ(read("a.zst", skippable + zstd("a")), "a");
+  EXPECT_EQ(read("a.gz", gzip("a") + gzip("") + gzip("bc")), "abc");
+}
+
+TEST_F(CompressedFile, DamageIsFound) {
+  const std::string content = "some words, some words, some more words";
+  for (const std::string& packed : {zstd(content) + zstd(content), zstd(mixed_content())}) {
+    for (std::size_t bytes = 4; bytes < packed.size(); bytes += packed.size() < 500 ? 1 : 997) {
+      if (bytes == zstd(content).size()) continue;  // a whole frame
+      EXPECT_THAT(read("a.zst", packed.substr(0, bytes)), HasSubstr("a.zst: zstd data ends too early")) << bytes;
+    }
+  }
+  std::string packed = zstd(content);
+  packed.back() = static_cast<char>(packed.back() ^ 1);
+  EXPECT_THAT(read("a.zst", packed), HasSubstr("a.zst: corrupt zstd data (libzstd: "));
+  EXPECT_THAT(read("a.zst", zstd(content) + "more"), HasSubstr("corrupt zstd data"));
+  EXPECT_THAT(read("a.zst", content), HasSubstr("its name ends in .zst, but it doesn't begin with zstd's bytes"));
+  EXPECT_THAT(read("a.zst", ""), HasSubstr("its name ends in .zst, but it is empty"));
+}
+
+TEST_F(CompressedFile, LargeWindowsAreRefused) {
+  EXPECT_EQ(read("a.zst", zstd("abc", kMaxZstdWindowBits)), "abc");
+  EXPECT_THAT(read("a.zst", zstd("abc", kMaxZstdWindowBits + 1)),
+              HasSubstr("corrupt zstd data (libzstd: Frame requires too much memory"));
+}
+
+}  // namespace
+}  // namespace disttrain::input

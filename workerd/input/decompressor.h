@@ -1,0 +1,50 @@
+// Decompresses the content of a file piece by piece. The format follows from the file's first bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace disttrain::input {
+
+enum class Compression : std::uint8_t { kNone, kGzip, kZstd };
+
+const char* to_string(Compression compression);  // "no", "gzip", "zstd"
+
+// By the first bytes of a file, of which there should be at least 4.
+Compression compression_of(std::span<const std::byte> begin);
+
+// By the end of its name: .gz or .zst.
+Compression compression_by_name(const std::string& path);
+
+// Content of at most this many bytes can come from one compressed byte.
+std::uint64_t largest_ratio(Compression compression);
+
+inline constexpr int kMaxZstdWindowBits = 27;  // a frame that needs more than 128 MiB to be decompressed is refused
+
+// At most one thread at a time may use a decompressor.
+class Decompressor {
+ public:
+  // `compression` isn't kNone. Returns null if there isn't enough memory.
+  static std::unique_ptr<Decompressor> make(Compression compression);
+
+  virtual ~Decompressor() = default;
+
+  struct Step {
+    std::size_t taken = 0;               // bytes of `in`
+    std::size_t given = 0;               // bytes of `out`
+    std::optional<std::string> problem;  // the data is corrupt, in the words of the library
+    bool no_memory = false;
+  };
+  // Decompresses some bytes. If `out` is full, more may come without more bytes of `in`. A file may have several gzip
+  // members or zstd frames.
+  virtual Step step(std::span<const std::byte> in, std::span<std::byte> out) = 0;
+
+  // Whether the file may end here.
+  virtual bool is_between_parts() const = 0;
+};
+
+}  // namespace disttrain::input
