@@ -37,7 +37,8 @@ class Setup(unittest.TestCase):
         file.chmod(0o755)
 
     def with_venvs(self):
-        for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("safetensors-0.8.0", "safetensors/numpy.py"),
+        for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("arrow-26.0.1", "pyarrow/libparquet.so.2600"),
+                           ("safetensors-0.8.0", "safetensors/numpy.py"),
                            ("tensorboard-2.20.0", "tensorboard/version.py"), ("jax-0.10.2", "jax/version.py"),
                            ("pjrt-plugin-0.0.1", "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")):
             path = self.home / "cache/disttrain" / name / "lib/python3.11/site-packages" / file

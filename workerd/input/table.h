@@ -94,12 +94,14 @@ struct Table {
   std::uint64_t records = 0;
   std::vector<TableColumn> columns;  // in the order of the wanted columns
   Texts texts;
+  std::shared_ptr<const void> owner;  // keeps other memory into which bytes point; a library owns it, so it is shared
 };
 
 // Makes an empty table with the wanted columns, which keeps the memory that it has.
 inline void start_table(const std::vector<WantedColumn>& wanted, Table& table) {
   table.records = 0;
   table.texts.clear();
+  table.owner.reset();
   table.columns.resize(wanted.size());
   for (std::size_t c = 0; c < wanted.size(); ++c) {
     TableColumn& column = table.columns[c];

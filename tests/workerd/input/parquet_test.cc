@@ -1,0 +1,135 @@
+// tests/data/parquet/make.py writes the files.
+#include "workerd/input/parquet/parquet_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/workerd/input/blocks.h"
+#include "tests/workerd/input/input_files.h"
+
+namespace disttrain::input {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kFolder = DISTTRAIN_TEST_DATA "/parquet/";
+
+class Parquet : public testing::TestWithParam<const char*> {
+ protected:
+  // Reads one row group of the file, or returns the error.
+  std::string read(std::size_t group, const std::vector<WantedColumn>& wanted) {
+    auto file = ParquetFile::open(kFolder + GetParam(), wanted);
+    if (!file) return error_of(file);
+    EXPECT_THAT((*file)->groups(), ElementsAre(3, 2));
+    if (const Status started = (*file)->start(group); !started) return error_of(started);
+    const Result<bool> more = (*file)->next(table_);
+    if (!more.has_value()) return error_of(more);
+    EXPECT_TRUE(*more);
+    Table rest;
+    EXPECT_FALSE(*(*file)->next(rest));
+    EXPECT_EQ(table_.records, (*file)->groups()[group]);
+    return "";
+  }
+
+  Table table_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Files, Parquet, testing::Values("table.parquet", "table.zstd.parquet"));
+
+TEST_P(Parquet, NumbersBecomeFloatsOrIntegers) {
+  ASSERT_EQ(read(0, {{"age", ValueKind::kInteger},
+                     {"age", ValueKind::kFloat},
+                     {"small", ValueKind::kFloat},
+                     {"weight", ValueKind::kFloat},
+                     {"is_new", ValueKind::kInteger},
+                     {"day", ValueKind::kInteger}}),
+            "");
+  EXPECT_THAT(table_.columns[0].integers, ElementsAre(39, -3));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(1, 1, 0));
+  EXPECT_THAT(table_.columns[1].floats, ElementsAre(39, -3));
+  EXPECT_THAT(table_.columns[2].floats, ElementsAre(1, 2, 3));
+  EXPECT_THAT(table_.columns[2].lengths, IsEmpty());
+  EXPECT_THAT(table_.columns[3].floats, ElementsAre(0.5F, 2.25F));
+  EXPECT_THAT(table_.columns[3].lengths, ElementsAre(1, 0, 1));
+  EXPECT_THAT(table_.columns[4].integers, ElementsAre(1, 0, 1));
+  EXPECT_THAT(table_.columns[5].integers, ElementsAre(0, 1, 2));
+  ASSERT_EQ(read(1, {{"age", ValueKind::kInteger}, {"small", ValueKind::kInteger}, {"weight", ValueKind::kFloat}}), "");
+  EXPECT_THAT(table_.columns[0].integers, ElementsAre(7, std::int64_t{1} << 40));
+  EXPECT_THAT(table_.columns[1].integers, ElementsAre(4, 255));
+  EXPECT_THAT(table_.columns[2].floats, ElementsAre(-1, 0));
+}
+
+// The table lives longer than the file, which read() closes.
+TEST_P(Parquet, StringsBecomeBytes) {
+  ASSERT_EQ(read(0, {{"job", ValueKind::kBytes}, {"kind", ValueKind::kBytes}}), "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("clerk", ""));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(1, 1, 0));
+  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("a", "b", "a"));
+  ASSERT_EQ(read(1, {{"kind", ValueKind::kBytes}}), "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("a"));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(0, 1));
+}
+
+TEST_P(Parquet, ListsGiveTheirElements) {
+  const std::vector<WantedColumn> wanted = {
+      {"pixels", ValueKind::kFloat}, {"words", ValueKind::kBytes}, {"point", ValueKind::kInteger}};
+  ASSERT_EQ(read(0, wanted), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(1, 2));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(2, 0, 0));
+  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("x", "y", "z"));
+  EXPECT_THAT(table_.columns[1].lengths, ElementsAre(1, 2, 0));
+  EXPECT_THAT(table_.columns[2].integers, ElementsAre(1, 2, 1, 2, 1, 2));
+  ASSERT_EQ(read(1, {wanted[0]}), "");
+  ASSERT_EQ(table_.columns[0].floats.size(), 3U);
+  EXPECT_TRUE(std::isnan(table_.columns[0].floats[1]));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(2, 1));
+}
+
+TEST_P(Parquet, ColumnsThatDontFitAreRefused) {
+  EXPECT_THAT(read(0, {{"size", ValueKind::kFloat}}),
+              HasSubstr("has no column 'size', or two of them; it has 13 columns: 'age'"));
+  EXPECT_THAT(read(0, {{"job", ValueKind::kFloat}}),
+              HasSubstr("column 'job': it has the type string, expected numbers"));
+  EXPECT_THAT(read(0, {{"weight", ValueKind::kInteger}}), HasSubstr("has the type double, expected whole numbers"));
+  EXPECT_THAT(read(0, {{"age", ValueKind::kBytes}}),
+              HasSubstr("has the type int64, expected strings or binary values"));
+  EXPECT_THAT(read(0, {{"price", ValueKind::kFloat}}), HasSubstr("decimal128(5, 2), expected numbers"));
+}
+
+TEST_P(Parquet, ValuesThatDontFitNameTheirRecord) {
+  ASSERT_EQ(read(0, {{"infinite", ValueKind::kFloat}, {"large", ValueKind::kInteger}}), "");
+  EXPECT_THAT(
+      read(1, {{"infinite", ValueKind::kFloat}}),
+      HasSubstr(std::string(GetParam()) + "\", record 3, column 'infinite': found inf, expected a finite number"));
+  EXPECT_THAT(read(1, {{"large", ValueKind::kInteger}}),
+              HasSubstr("record 4, column 'large': found 9223372036854775808"));
+}
+
+TEST_P(Parquet, DamagedFilesAreRefused) {
+  const Folder folder;
+  const std::vector<WantedColumn> wanted = {{"age", ValueKind::kFloat}, {"job", ValueKind::kBytes}};
+  const std::string whole = read_whole(kFolder + GetParam());
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 97)
+    EXPECT_THAT(error_of(ParquetFile::open(folder.write("a", whole.substr(0, bytes)), wanted)),
+                HasSubstr("can't be read as a Parquet file"))
+        << bytes;
+  // Bits that change. Parquet has no checksum by default, so some changes give other values.
+  for (std::size_t at = 0; at < whole.size(); at += 23) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    const auto file = ParquetFile::open(folder.write("a", damaged), wanted);
+    if (!file) continue;
+    for (std::size_t group = 0; group < (*file)->groups().size(); ++group) {
+      if (!(*file)->start(group)) continue;
+      for (Result<bool> more = true; more.has_value() && *more;) more = (*file)->next(table_);
+    }
+  }
+  EXPECT_EQ(ParquetFile::open(kFolder + "absent", wanted).error().code, ErrorCode::kNoInput);
+}
+
+}  // namespace
+}  // namespace disttrain::input

@@ -1,0 +1,240 @@
+#include "workerd/input/parquet/arrow_column.h"
+
+#include <arrow/array/array_dict.h>
+#include <arrow/array/array_nested.h>
+#include <arrow/array/array_primitive.h>
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace disttrain::input {
+
+namespace {
+
+using arrow::Type;
+
+bool has_elements(Type::type type) {
+  return type == Type::LIST || type == Type::LARGE_LIST || type == Type::FIXED_SIZE_LIST;
+}
+
+const arrow::DataType& element_type(const arrow::DataType& type) {
+  return has_elements(type.id()) ? element_type(*type.field(0)->type()) : type;
+}
+
+bool is_float_type(Type::type type) {
+  return type == Type::FLOAT || type == Type::DOUBLE;
+}
+
+bool is_integer_type(Type::type type) {
+  switch (type) {
+    case Type::BOOL:
+    case Type::UINT8:
+    case Type::INT8:
+    case Type::UINT16:
+    case Type::INT16:
+    case Type::UINT32:
+    case Type::INT32:
+    case Type::UINT64:
+    case Type::INT64:
+    case Type::DATE32:
+    case Type::DATE64:
+    case Type::TIME32:
+    case Type::TIME64:
+    case Type::TIMESTAMP:
+    case Type::DURATION:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_bytes_type(Type::type type) {
+  return type == Type::STRING || type == Type::BINARY || type == Type::LARGE_STRING || type == Type::LARGE_BINARY ||
+         type == Type::FIXED_SIZE_BINARY;
+}
+
+// Appends the values [begin, end) of an array. Returns the place of the first value that doesn't fit.
+class Appender {
+ public:
+  explicit Appender(TableColumn& column) : column_(column) {}
+
+  std::optional<std::int64_t> append(const arrow::Array& array, std::int64_t begin, std::int64_t end,
+                                     bool is_in_list) const {
+    switch (array.type_id()) {
+      case Type::BOOL: {
+        const auto& typed = static_cast<const arrow::BooleanArray&>(array);
+        return numbers<bool>(array, begin, end, is_in_list, [&typed](std::int64_t i) { return typed.Value(i); });
+      }
+      case Type::UINT8:
+        return raw<std::uint8_t>(array, begin, end, is_in_list);
+      case Type::INT8:
+        return raw<std::int8_t>(array, begin, end, is_in_list);
+      case Type::UINT16:
+        return raw<std::uint16_t>(array, begin, end, is_in_list);
+      case Type::INT16:
+        return raw<std::int16_t>(array, begin, end, is_in_list);
+      case Type::UINT32:
+        return raw<std::uint32_t>(array, begin, end, is_in_list);
+      case Type::INT32:
+      case Type::DATE32:
+      case Type::TIME32:
+        return raw<std::int32_t>(array, begin, end, is_in_list);
+      case Type::UINT64:
+        return raw<std::uint64_t>(array, begin, end, is_in_list);
+      case Type::INT64:
+      case Type::DATE64:
+      case Type::TIME64:
+      case Type::TIMESTAMP:
+      case Type::DURATION:
+        return raw<std::int64_t>(array, begin, end, is_in_list);
+      case Type::FLOAT:
+        return raw<float>(array, begin, end, is_in_list);
+      case Type::DOUBLE:
+        return raw<double>(array, begin, end, is_in_list);
+      case Type::STRING:
+      case Type::BINARY:
+        return bytes<arrow::BinaryArray>(array, begin, end, is_in_list);
+      case Type::LARGE_STRING:
+      case Type::LARGE_BINARY:
+        return bytes<arrow::LargeBinaryArray>(array, begin, end, is_in_list);
+      case Type::FIXED_SIZE_BINARY:
+        return bytes<arrow::FixedSizeBinaryArray>(array, begin, end, is_in_list);
+      case Type::DICTIONARY:
+        return dictionary(static_cast<const arrow::DictionaryArray&>(array), begin, end, is_in_list);
+      case Type::LIST:
+        return lists(static_cast<const arrow::ListArray&>(array), begin, end, is_in_list);
+      case Type::LARGE_LIST:
+        return lists(static_cast<const arrow::LargeListArray&>(array), begin, end, is_in_list);
+      case Type::FIXED_SIZE_LIST:
+        return lists(static_cast<const arrow::FixedSizeListArray&>(array), begin, end, is_in_list);
+      default:
+        return begin;
+    }
+  }
+
+ private:
+  template <typename T>
+  std::optional<std::int64_t> raw(const arrow::Array& array, std::int64_t begin, std::int64_t end,
+                                  bool is_in_list) const {
+    const T* const values = array.data()->GetValues<T>(1);
+    return numbers<T>(array, begin, end, is_in_list, [values](std::int64_t i) { return values[i]; });
+  }
+
+  template <typename T, typename ValueAt>
+  std::optional<std::int64_t> numbers(const arrow::Array& array, std::int64_t begin, std::int64_t end, bool is_in_list,
+                                      const ValueAt& value_at) const {
+    const bool has_nulls = array.null_count() > 0;
+    if (column_.kind == ValueKind::kFloat) {
+      std::vector<float>& out = column_.floats;
+      if (!has_nulls) {
+        const std::size_t old = out.size();
+        out.resize(old + static_cast<std::size_t>(end - begin));
+        bool all_finite = true;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const auto value = static_cast<float>(value_at(i));
+          all_finite = all_finite && std::isfinite(value);
+          out[old + static_cast<std::size_t>(i - begin)] = value;
+        }
+        if (all_finite) return std::nullopt;
+        out.resize(old);
+      }
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (has_nulls && array.IsNull(i)) {
+          if (is_in_list) out.push_back(std::numeric_limits<float>::quiet_NaN());
+          continue;
+        }
+        const auto value = static_cast<float>(value_at(i));
+        if (!std::isfinite(value)) return i;
+        out.push_back(value);
+      }
+      return std::nullopt;
+    }
+    if constexpr (std::is_integral_v<T>) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (has_nulls && array.IsNull(i)) {
+          if (is_in_list) return i;
+          continue;
+        }
+        const T value = value_at(i);
+        if constexpr (std::is_same_v<T, std::uint64_t>)
+          if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return i;
+        column_.integers.push_back(static_cast<std::int64_t>(value));
+      }
+    }
+    return std::nullopt;
+  }
+
+  template <typename Typed>
+  std::optional<std::int64_t> bytes(const arrow::Array& array, std::int64_t begin, std::int64_t end,
+                                    bool is_in_list) const {
+    const auto& typed = static_cast<const Typed&>(array);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (array.IsNull(i)) {
+        if (is_in_list) return i;
+        continue;
+      }
+      column_.bytes.push_back(typed.GetView(i));
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::int64_t> dictionary(const arrow::DictionaryArray& array, std::int64_t begin, std::int64_t end,
+                                         bool is_in_list) const {
+    const arrow::Array& words = *array.dictionary();
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (array.IsNull(i)) {
+        if (is_in_list) return i;
+        continue;
+      }
+      const std::int64_t word = array.GetValueIndex(i);
+      if (word < 0 || word >= words.length() || append(words, word, word + 1, is_in_list)) return i;
+    }
+    return std::nullopt;
+  }
+
+  template <typename Lists>
+  std::optional<std::int64_t> lists(const Lists& array, std::int64_t begin, std::int64_t end, bool is_in_list) const {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (array.IsNull(i)) {
+        if (is_in_list) return i;
+        continue;
+      }
+      const std::int64_t first = array.value_offset(i);
+      if (append(*array.values(), first, first + array.value_length(i), true)) return i;
+    }
+    return std::nullopt;
+  }
+
+  TableColumn& column_;
+};
+
+}  // namespace
+
+std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kind) {
+  const arrow::DataType* element = &element_type(type);
+  if (element->id() == Type::DICTIONARY)
+    element = static_cast<const arrow::DictionaryType*>(element)->value_type().get();
+  const bool fits = kind == ValueKind::kFloat     ? is_float_type(element->id()) || is_integer_type(element->id())
+                    : kind == ValueKind::kInteger ? is_integer_type(element->id())
+                                                  : is_bytes_type(element->id());
+  if (fits) return std::nullopt;
+  static constexpr const char* kExpected[] = {"numbers", "whole numbers", "strings or binary values"};
+  return "has the type " + type.ToString() + ", expected " + kExpected[static_cast<std::size_t>(kind)];
+}
+
+std::optional<std::int64_t> append_array(const arrow::Array& array, TableColumn& column) {
+  const Appender appender(column);
+  if (!has_elements(array.type_id()) && array.null_count() == 0) {
+    column.lengths.insert(column.lengths.end(), static_cast<std::size_t>(array.length()), 1);
+    return appender.append(array, 0, array.length(), false);
+  }
+  for (std::int64_t i = 0; i < array.length(); ++i) {
+    const std::size_t before = values_in(column);
+    if (appender.append(array, i, i + 1, false)) return i;
+    column.lengths.push_back(static_cast<std::uint32_t>(values_in(column) - before));
+  }
+  return std::nullopt;
+}
+
+}  // namespace disttrain::input

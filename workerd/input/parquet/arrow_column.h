@@ -1,0 +1,22 @@
+// Copies values of Arrow's arrays into columns of a table.
+#pragma once
+
+#include <arrow/array.h>
+#include <arrow/type.h>
+
+#include <optional>
+#include <string>
+
+#include "workerd/input/table.h"
+
+namespace disttrain::input {
+
+// Says why a column of this type can't become values of this kind; nothing if it can.
+std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kind);
+
+// Appends all records of the array, whose type fits, to the column, with their lengths. Bytes point into the array.
+// Returns the number of the first record in the array that has a value that doesn't fit: a null in a list of integers
+// or bytes, a number that isn't finite, or one that is too large for its kind.
+std::optional<std::int64_t> append_array(const arrow::Array& array, TableColumn& column);
+
+}  // namespace disttrain::input

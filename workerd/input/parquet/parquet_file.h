@@ -1,0 +1,54 @@
+// Reads Parquet files with Apache Arrow, row group by row group.
+//
+// Booleans, integers and floats of any width become floats or, if they are whole numbers by their type, integers. Dates
+// and times become the integers that the file has. Strings and binary values become bytes, also if they are stored by a
+// dictionary. A list gives its elements; null in a list becomes NaN in a column of floats. A record in which a column
+// is null has no values there. Columns in structs, decimals and half floats are refused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "workerd/input/table.h"
+
+namespace disttrain::input {
+
+// One file may take at most this much memory for decoded values.
+inline constexpr std::int64_t kMaxParquetBytes = std::int64_t{4} << 30;
+// At most so many records come at a time.
+inline constexpr std::int64_t kParquetBatchRecords = 16 * 1024;
+
+// At most one thread at a time may use an object. Several threads may read the same file by objects of their own.
+class ParquetFile {
+ public:
+  // Reads the file's footer. Errors: those of FileReader::open(); kData: the file isn't a Parquet file, or a wanted
+  // column isn't there or has a type that doesn't fit.
+  static Result<std::unique_ptr<ParquetFile>> open(const std::string& path, const std::vector<WantedColumn>& wanted);
+
+  ~ParquetFile();
+  ParquetFile(const ParquetFile&) = delete;
+  ParquetFile& operator=(const ParquetFile&) = delete;
+
+  // For each row group, its number of records.
+  const std::vector<std::uint64_t>& groups() const;
+
+  // The next call of next() gives the first records of this row group. Errors, kData: the file is damaged.
+  Status start(std::size_t group);
+
+  // Replaces the content of `table` by the next records of the row group. Returns false after its last record. Errors,
+  // kData, with file, record and column: the file is damaged, or a value isn't a finite float where floats are wanted.
+  Result<bool> next(Table& table);
+
+ private:
+  class Reader;
+
+  explicit ParquetFile(std::unique_ptr<Reader> reader);
+
+  const std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace disttrain::input
