@@ -105,7 +105,7 @@ class Setup(unittest.TestCase):
     def test_UnknownWordIsAUsageError(self):
         code, output = self.run_setup("tests")
         self.assertEqual(code, 64, output)
-        self.assertIn("expected build, export, or nothing for all but export", output)
+        self.assertIn("expected build, export, fuzz, or nothing for all but export and fuzz", output)
 
     def test_UserInstallsThroughSudo(self):
         self.with_venvs()

@@ -1,0 +1,18 @@
+// Headers and values of npy files.
+#include "workerd/input/npy.h"
+
+#include "tests/fuzz/fuzz.h"
+
+using namespace disttrain::input;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  MemorySource source(bytes_of(data, size));
+  const auto header = read_npy_header(source);
+  if (!header) return 0;
+  const auto array = read_array(source, *header);
+  if (!array) return 0;
+  if (!is_float(array->header.type)) to_integers(*array);
+  std::vector<double> values(array->rows() * array->row_elements());
+  static_cast<void>(write_as(disttrain::DType::kFloat64, *array, std::as_writable_bytes(std::span(values))));
+  return 0;
+}
