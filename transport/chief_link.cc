@@ -16,6 +16,11 @@ bool is_said_again(const wire::ControlMessage& message) {
          std::holds_alternative<Accusation>(message) || std::holds_alternative<LeaseRequest>(message);
 }
 
+// The same clock as common/daemon/clock.h.
+Instant monotonic_now() {
+  return Instant(std::chrono::steady_clock::now().time_since_epoch());
+}
+
 }  // namespace
 
 ChiefLink::ChiefLink(asio::io_context& loop, Transport& transport, std::string address, const Timeouts& timeouts,
@@ -83,6 +88,7 @@ void ChiefLink::welcomed(const Welcome& welcome) {
   said_refusal_.clear();
   pause_ = timeouts_.reconnect_first;
   heard_ = std::chrono::steady_clock::now();
+  clock_.forget();
   watch_silence();
   if (answer.verdict == Obedience::Verdict::kObeyAnew) {
     waiting_.clear();
@@ -108,6 +114,8 @@ void ChiefLink::on_message(wire::ControlMessage message) {
   heard_ = std::chrono::steady_clock::now();
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     if (answer->heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(answer->heartbeat_timeout);
+    if (answer->heartbeat_clock != Instant() && answer->chief_clock != Instant())
+      clock_.hear(answer->heartbeat_clock, answer->chief_clock, monotonic_now());
     return;
   }
   handlers_.on_message(std::move(message));
@@ -121,9 +129,14 @@ void ChiefLink::tell(wire::ControlMessage message) {
     waiting_.push_back(std::move(message));
     return;
   }
+  if (auto* beat = std::get_if<Heartbeat>(&message)) beat->clock = monotonic_now();
   // send() fails only if the message is too big. Only a JobDescribed can be that big. Its job can't run anyway, because
   // the chief couldn't send the layout of such a model.
   if (const Status sent = connection_->send(message); !sent) handlers_.on_unsent(sent.error());
+}
+
+std::optional<ClockOffset> ChiefLink::clock_offset() const {
+  return clock_.best(monotonic_now());
 }
 
 // The process at the chief's address refused the task, or isn't a chief that the task obeys. Reports each new reason

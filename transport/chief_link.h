@@ -17,6 +17,7 @@
 
 #include "common/messages/session.h"
 #include "common/timeouts.h"
+#include "common/trace/clock_offset.h"
 #include "transport/connection.h"
 #include "transport/control_link.h"
 #include "transport/obedience.h"
@@ -91,6 +92,8 @@ class ChiefLink final : private ControlHandler {
     if (!open_) timeouts_ = timeouts;
   }
   const Obedience& obedience() const { return obedience_; }
+  // How far the chief's clock is ahead of this task's, from the heartbeats. None before the first answer.
+  std::optional<ClockOffset> clock_offset() const;
 
  private:
   void on_answer(const wire::HelloAnswer& answer) override;
@@ -121,6 +124,7 @@ class ChiefLink final : private ControlHandler {
   bool said_away_ = false;
   std::string said_refusal_;  // the last refusal that was logged since the task was registered
   std::deque<wire::ControlMessage> waiting_;
+  ClockEstimate clock_;
   std::unique_ptr<ControlLink> connection_;
   // False once the link is closed. Callbacks share it, because they may run after that.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -17,6 +17,8 @@ namespace disttrain {
 
 // The most records that a worker may use in a step.
 inline constexpr std::uint64_t kMaxStepRecords = 1 << 24;
+// The most steps of train.profile_steps.
+inline constexpr std::uint64_t kMaxProfiledSteps = 1000;
 // Of a job's name, in bytes.
 inline constexpr std::size_t kMaxJobNameBytes = 100;
 
@@ -230,10 +232,14 @@ struct TrainSection {
   ClipConfig clip;
   NonfiniteConfig nonfinite;
   StateRule state = StateRule::kMean;  // of state variables, such as batch norm's statistics
+  // The first and the last global step of which a trace is taken, from 1, at most kMaxProfiledSteps steps; {0, 0} =
+  // none
+  std::array<std::uint64_t, 2> profile_steps = {0, 0};
 
   // The number of records that a worker uses in a step; fewer may be left at the end of an epoch. At most
   // kMaxStepRecords.
   std::uint64_t step_records() const { return std::uint64_t{batch_size} * accumulate; }
+  bool has_profile() const { return profile_steps[1] != 0; }
 };
 
 struct CheckpointSection {

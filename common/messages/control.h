@@ -339,11 +339,14 @@ struct Heartbeat {
   // worker: the metrics over the examples of its newest steps. Empty before its first step, and if the engine computes
   // no metrics while it trains.
   std::vector<MetricValue> metrics;
+  Instant clock{};  // the sender's clock when it sent this message; transport::ChiefLink fills it in. 0: not told
 };
 
 struct HeartbeatAnswer {
   Term term;
   Duration heartbeat_timeout{};  // the chief's timeout, which applies to all tasks; it may change
+  Instant heartbeat_clock{};     // Heartbeat::clock of the heartbeat that this message answers
+  Instant chief_clock{};         // the chief's clock when it sent this message; its shell fills it in. 0: not told
 };
 
 // The task was told to end (SIGTERM), and asks the chief for permission to leave. It waits for LeaveGranted, but only

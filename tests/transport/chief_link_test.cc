@@ -124,6 +124,28 @@ TEST_F(ChiefLinkTest, ChiefThatAnswersHeartbeatsIsKept) {
   EXPECT_EQ(chief_->hellos, 1);
 }
 
+TEST_F(ChiefLinkTest, HeartbeatsTellHowFarTheChiefsClockIsAhead) {
+  start_chief();
+  chief_->clock_ahead = std::chrono::minutes(5);
+  link_.open();
+  ASSERT_TRUE(until([this] { return link_.is_registered(); }));
+  EXPECT_FALSE(link_.clock_offset());
+  link_.tell(Heartbeat{});
+  ASSERT_TRUE(until([this] { return link_.clock_offset().has_value(); }));
+  const ClockOffset clock = *link_.clock_offset();
+  EXPECT_LE(std::chrono::abs(clock.offset - chief_->clock_ahead), clock.uncertainty);
+  EXPECT_LT(clock.uncertainty, std::chrono::seconds(10));
+}
+
+TEST_F(ChiefLinkTest, ClockOfThisHostIsNotAhead) {
+  start_chief();
+  link_.open();
+  ASSERT_TRUE(until([this] { return link_.is_registered(); }));
+  link_.tell(Heartbeat{});
+  ASSERT_TRUE(until([this] { return link_.clock_offset().has_value(); }));
+  EXPECT_EQ(link_.clock_offset()->offset, Duration::zero());
+}
+
 TEST_F(ChiefLinkTest, ChiefThatTakesTheConnectionAndSaysNothingIsDialledAnew) {
   start_chief();
   chief_->answers_hello = false;

@@ -29,6 +29,7 @@ class FakeChief final : public ControlHandler {
   bool answers_hello = true;
   bool answers_heartbeats = true;
   Duration timeout = std::chrono::milliseconds(100);
+  Duration clock_ahead{};  // by so much the chief's clock is ahead of the tasks' clock
   int hellos = 0;
   Hello hello;  // the last
   std::vector<wire::ControlMessage> heard;
@@ -50,9 +51,11 @@ class FakeChief final : public ControlHandler {
  private:
   void on_answer(const wire::HelloAnswer&) override {}
   void on_message(wire::ControlMessage message) override {
-    if (std::holds_alternative<Heartbeat>(message) && answers_heartbeats)
+    const auto* beat = std::get_if<Heartbeat>(&message);
+    const Instant now(std::chrono::steady_clock::now().time_since_epoch());
+    if (beat != nullptr && answers_heartbeats)
       // The result doesn't matter, because a test may have closed the link.
-      (void)link->send(HeartbeatAnswer{Term(1), timeout});
+      (void)link->send(HeartbeatAnswer{Term(1), timeout, beat->clock, now + clock_ahead});
     heard.push_back(std::move(message));
   }
   void on_closed(const Error&) override {}

@@ -40,6 +40,7 @@
 #include "common/messages/control.h"
 #include "common/messages/data.h"
 #include "common/messages/session.h"
+#include "common/messages/trace.h"
 #include "common/result.h"
 #include "transport/wire/frame.h"
 
@@ -69,7 +70,7 @@ using ControlMessage =
                  HeartbeatAnswer, LogLines, SubmitJob, JobSubmitted, StatusRequest, StatusAnswer, StopRequest,
                  RequestDone, LogsRequest, Refused, PauseJob, PrepareCheckpoint, CheckpointPrepared, TakeCut,
                  MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
-                 EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted, CheckpointRequest>;
+                 EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted, CheckpointRequest, TraceEvents>;
 
 // An encoded message. If it has at most 64 KiB, it is the control part of a kControl frame; otherwise it is the payload
 // of a kBlob frame.

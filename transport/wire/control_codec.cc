@@ -56,6 +56,7 @@ struct WriteBody {
   void operator()(const LeaveRequest&) { b.setLeaveRequest(); }
   void operator()(const LeaveGranted&) { b.setLeaveGranted(); }
   void operator()(const CheckpointRequest& m) { write(m, b.initCheckpointRequest()); }
+  void operator()(const TraceEvents& m) { write(m, b.initTraceEvents()); }
 };
 
 // Long because it is a table.
@@ -156,6 +157,8 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
       return LeaveRequest{};
     case Which::CHECKPOINT_REQUEST:
       return read(r.getCheckpointRequest());
+    case Which::TRACE_EVENTS:
+      return read(r.getTraceEvents());
     case Which::LEAVE_GRANTED:
       return LeaveGranted{};
   }
@@ -213,6 +216,7 @@ struct NameOf {
   const char* operator()(const LeaveRequest&) const { return "LeaveRequest"; }
   const char* operator()(const CheckpointRequest&) const { return "CheckpointRequest"; }
   const char* operator()(const LeaveGranted&) const { return "LeaveGranted"; }
+  const char* operator()(const TraceEvents&) const { return "TraceEvents"; }
 };
 
 }  // namespace

@@ -64,6 +64,8 @@ void write(const PacerReport& m, schema::PacerReport::Builder b);
 PacerReport read(schema::PacerReport::Reader r);
 void write(const LogLines& m, schema::LogLines::Builder b);
 LogLines read(schema::LogLines::Reader r);
+void write(const TraceEvents& m, schema::TraceEvents::Builder b);
+TraceEvents read(schema::TraceEvents::Reader r);
 
 void write(const SubmitJob& m, schema::SubmitJob::Builder b);
 SubmitJob read(schema::SubmitJob::Reader r);

@@ -210,6 +210,8 @@ static void write(const TrainSection& v, schema::TrainSection::Builder b) {
   write(v.nonfinite, b.initNonfinite());
   b.setAccumulate(v.accumulate);
   b.setState(write_enum<schema::StateRule>(v.state));
+  b.setProfileFirst(v.profile_steps[0]);
+  b.setProfileLast(v.profile_steps[1]);
 }
 
 static TrainSection read(schema::TrainSection::Reader r) {
@@ -228,6 +230,7 @@ static TrainSection read(schema::TrainSection::Reader r) {
   v.nonfinite = read(r.getNonfinite());
   v.accumulate = r.getAccumulate();
   v.state = read_enum(r.getState(), StateRule::kLowestRank, "state");
+  v.profile_steps = {r.getProfileFirst(), r.getProfileLast()};
   return v;
 }
 

@@ -51,6 +51,11 @@ std::string read_lines(capnp::Text::Reader t, std::size_t most, const char* what
 // 0 to kMaxDuration.
 Duration read_duration(std::int64_t nanoseconds, const char* what);
 
+// A time of a monotonic clock, 0 to kMaxDuration since the clock's zero.
+inline Instant read_instant(std::int64_t nanoseconds, const char* what) {
+  return Instant(read_duration(nanoseconds, what));
+}
+
 double read_finite(double number, const char* what);
 
 std::uint64_t read_number(std::uint64_t number, std::uint64_t most, const char* what);

@@ -305,6 +305,8 @@ struct TrainSection {
   nonfinite @11 :Nonfinite;
   state @12 :StateRule;
   accumulate @13 :UInt32 = 1;
+  profileFirst @14 :UInt64;  # the first and the last step of the trace, both 0: no trace
+  profileLast @15 :UInt64;
 }
 
 struct CheckpointSection {
@@ -483,6 +485,7 @@ struct ControlMessage {
     leaveRequest @45 :Void;
     leaveGranted @46 :Void;
     checkpointRequest @47 :CheckpointRequest;
+    traceEvents @48 :TraceEvents;
   }
 }
 
@@ -754,6 +757,7 @@ struct Heartbeat {
   shards @10 :List(ShardLoad); # ps: the load of each shard that it holds
   work @11 :UInt64;  # how many pieces of long work are done for the job; while it grows, the task makes progress
   metrics @12 :List(Metric);  # worker: over its newest steps
+  clock @13 :Int64;  # the sender's monotonic clock when it sent this message, in nanoseconds; 0: not told
 }
 struct ShardLoad {
   shard @0 :UInt32;
@@ -765,6 +769,41 @@ struct ShardLoad {
 struct HeartbeatAnswer {
   term @0 :UInt64;
   heartbeatTimeout @1 :Int64;  # the chief's heartbeat timeout in nanoseconds; all tasks use it
+  # Heartbeat.clock of the heartbeat that this message answers, and the chief's monotonic clock when it sent the answer.
+  # From these two a task estimates how far its clock is from the chief's. Both 0: not told.
+  heartbeatClock @2 :Int64;
+  chiefClock @3 :Int64;
+}
+
+# task -> chief, with train.profile_steps: a piece of the events that the task has recorded. common/messages/trace.h
+# explains the fields. Nobody answers TraceEvents.
+struct TraceEvents {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  piece @2 :UInt32;  # its number, from 0
+  last @3 :Bool;
+  dropped @4 :UInt64;
+  clockOffset @5 :Int64;       # nanoseconds
+  clockUncertainty @6 :Int64;  # nanoseconds; negative: the offset isn't known
+  events @7 :List(TraceEvent);
+}
+
+enum TraceKind {
+  input @0; pull @1; compute @2; push @3; wait @4; evaluate @5; part @6; ready @7; send @8; answer @9;
+  receive @10; handle @11; apply @12; sum @13; prepare @14; reply @15; staged @16; commit @17; committed @18; cut @19;
+}
+
+struct TraceEvent {
+  kind @0 :TraceKind;
+  begin @1 :Int64;  # nanoseconds of the task's monotonic clock, like the next field
+  end @2 :Int64;
+  step @3 :UInt64;
+  worker @4 :UInt32;
+  incarnation @5 :UInt64;
+  sequence @6 :UInt64;
+  shard @7 :UInt32;
+  bucket @8 :UInt32;
+  bytes @9 :UInt64;
 }
 
 struct LogLine {

@@ -134,6 +134,7 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   for (unsigned i = 0; i < shards.size(); ++i) write(m.shards[i], shards[i]);
   b.setWork(m.work);
   write_list(b.initMetrics(list_size(m.metrics, kMaxMetrics, "metrics")), m.metrics);
+  b.setClock(m.clock.time_since_epoch().count());
 }
 
 Heartbeat read(schema::Heartbeat::Reader r) {
@@ -150,16 +151,21 @@ Heartbeat read(schema::Heartbeat::Reader r) {
   for (auto load : bounded(r.getShards(), kMaxShards, "shards")) m.shards.push_back(read(load));
   m.work = r.getWork();
   m.metrics = read_metrics(r.getMetrics());
+  m.clock = read_instant(r.getClock(), "the clock");
   return m;
 }
 
 void write(const HeartbeatAnswer& m, schema::HeartbeatAnswer::Builder b) {
   b.setTerm(m.term.value);
   b.setHeartbeatTimeout(m.heartbeat_timeout.count());
+  b.setHeartbeatClock(m.heartbeat_clock.time_since_epoch().count());
+  b.setChiefClock(m.chief_clock.time_since_epoch().count());
 }
 
 HeartbeatAnswer read(schema::HeartbeatAnswer::Reader r) {
-  return HeartbeatAnswer{Term(r.getTerm()), read_duration(r.getHeartbeatTimeout(), "the heartbeat timeout")};
+  return HeartbeatAnswer{Term(r.getTerm()), read_duration(r.getHeartbeatTimeout(), "the heartbeat timeout"),
+                         read_instant(r.getHeartbeatClock(), "the task's clock"),
+                         read_instant(r.getChiefClock(), "the chief's clock")};
 }
 
 void write(const LogLines& m, schema::LogLines::Builder b) {

@@ -68,6 +68,29 @@ Field records(std::array<std::uint64_t, 2>& to) {
                }};
 }
 
+// [first, last], or [] for none. The last step is part of the range.
+Field profile_steps(std::array<std::uint64_t, 2>& to) {
+  const std::string expected = "[first, last] with 1 <= first <= last and at most " +
+                               std::to_string(kMaxProfiledSteps) + " steps, or [] for none";
+  return Field{expected,
+               [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+                 const auto* items = value.as<TomlValue::Array>();
+                 if (items != nullptr && items->empty()) return void(to = {0, 0});
+                 const auto* first = items != nullptr && items->size() == 2 ? (*items)[0].as<std::int64_t>() : nullptr;
+                 const auto* last = first != nullptr ? (*items)[1].as<std::int64_t>() : nullptr;
+                 if (last == nullptr || *first < 1 || *first > *last ||
+                     static_cast<std::uint64_t>(*last - *first) >= kMaxProfiledSteps)
+                   return refuse_value(value, path, expected, reading);
+                 to = {static_cast<std::uint64_t>(*first), static_cast<std::uint64_t>(*last)};
+               },
+               [&to] {
+                 TomlValue::Array items;
+                 if (to[1] != 0)
+                   for (std::uint64_t bound : to) items.push_back(toml(static_cast<std::int64_t>(bound)));
+                 return std::optional(TomlValue{std::move(items), {}});
+               }};
+}
+
 Keys identity_keys(JobSection& job) {
   return {
       {"name",
@@ -230,6 +253,8 @@ Keys train_keys(TrainSection& train) {
       {"state", choice<StateRule>(train.state, {{"mean", StateRule::kMean}, {"lowest_rank", StateRule::kLowestRank}}),
        "state variables, such as batch norm's statistics: the mean of the workers' values, or the value of the worker "
        "with the lowest rank"},
+      {"profile_steps", profile_steps(train.profile_steps),
+       "the first and the last global step of which a trace of all tasks is written; [] = no trace"},
       {"sum_order", not_in_this_version("rank"),
        "order in which sync sums gradients; \"rank\" gives the same bits in each run"},
   };

@@ -95,6 +95,22 @@ void check_data(const DataSection& data, Reading& reading) {
   only_with(reading, !is_text || data.scale == 1.0, "data.", {"scale"}, "another format than \"text\"");
 }
 
+// The trace lies beside TensorBoard's event files, and those are in the folder of the job's checkpoints.
+void check_profile(const JobConfig& job, Reading& reading) {
+  const TrainSection& train = job.train;
+  if (!train.has_profile()) return;
+  if (job.checkpoint.directory.empty() && !reading.is_refused("checkpoint.directory"))
+    reading.refuse("train.profile_steps",
+                   "train.profile_steps takes a trace, but the job has no folder for it, because the trace is written "
+                   "beside TensorBoard's event files, in the folder \"events\" of the job's checkpoints; set "
+                   "checkpoint.directory, or leave train.profile_steps out");
+  if (train.steps != 0 && train.profile_steps[0] > train.steps)
+    reading.refuse("train.profile_steps", "train.profile_steps begins at step " +
+                                              std::to_string(train.profile_steps[0]) +
+                                              ", but train.steps ends the job at step " + std::to_string(train.steps) +
+                                              "; profile earlier steps");
+}
+
 void check_checkpoint(const CheckpointSection& checkpoint, Reading& reading) {
   // If the file sets the directory to "", the job takes no checkpoints, but the file may still set these keys.
   only_with(reading, reading.has("checkpoint.directory"), "checkpoint.",
@@ -125,6 +141,7 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
                    "job.placement = \"partitioned\" cuts variables, but train.optimizer.rule = \"lamb\" needs each "
                    "variable whole on one shard; set the placement to \"balanced\"");
   check_checkpoint(job.checkpoint, reading);
+  check_profile(job, reading);
   if (job.job.on_worker_loss == OnWorkerLoss::kWait && (job.train.mode != Mode::kSync || job.train.aggregate != 0))
     reading.refuse("job.on_worker_loss",
                    "job.on_worker_loss = \"wait\" has a meaning only with train.mode = \"sync\" and without "

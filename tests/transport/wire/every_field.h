@@ -20,6 +20,7 @@
 #include "common/messages/control.h"
 #include "common/messages/data.h"
 #include "common/messages/session.h"
+#include "common/messages/trace.h"
 
 namespace disttrain::wire {
 
@@ -43,7 +44,9 @@ inline constexpr std::size_t kFields = count_fields<T>();
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
-inline constexpr std::size_t kFields<Heartbeat> = 13;
+inline constexpr std::size_t kFields<Heartbeat> = 14;
+template <>
+inline constexpr std::size_t kFields<TraceEvents> = 7;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
 template <>
@@ -209,6 +212,8 @@ class Filler {
     fill(*config);
     x = config;
   }
+  void fill(TraceKind& x) { x = kLastTraceKind; }
+  void fill(Instant& x) { x = Instant(Duration(next_ += 7)); }
   void fill(Duration& x) { x = Duration(next_ += 7); }
   void fill(RankSet& x) { x.insert(Rank((next_ += 7) % kMaxRoster)); }
   void fill(Positions& x) {

@@ -107,6 +107,7 @@ clip = { kind = "global_norm", value = 1.0 }
 nonfinite = { action = "fail", limit = 3 }
 accumulate = 4
 state = "lowest_rank"
+profile_steps = [11, 30]
 sum_order = "rank"
 [evaluate]
 path = "/e"
@@ -148,6 +149,7 @@ init_map = { "fc.weight" = "dense0/weights" }
   EXPECT_EQ(job->train.accumulate, 4u);
   EXPECT_EQ(job->train.step_records(), 128u);
   EXPECT_EQ(job->train.state, StateRule::kLowestRank);
+  EXPECT_EQ(job->train.profile_steps, (std::array<std::uint64_t, 2>{11, 30}));
   EXPECT_EQ(job->job.max_restarts, 3u);
   EXPECT_EQ(job->job.restart_window, 1min);
   EXPECT_EQ(job->checkpoint.directory, "/c");
@@ -235,6 +237,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"NoAccumulation", job_with("accumulate = 0"), "train.accumulate is 0; expected an integer from 1"},
         Mistake{"TooManyRecordsInAStep", job_with("accumulate = 16000000"),
                 "train.batch_size times train.accumulate is 160000000 records per step; expected at most 16777216"},
+        Mistake{"ProfileFromStepZero", job_with("profile_steps = [0, 5]"),
+                "train.profile_steps is [0, 5]; expected [first, last] with 1 <= first <= last and at most 1000 steps"},
+        Mistake{"ProfileBackwards", job_with("profile_steps = [6, 5]"), "train.profile_steps is [6, 5]; expected"},
+        Mistake{"ProfileOfTooManySteps", job_with("profile_steps = [5, 1005]"),
+                "train.profile_steps is [5, 1005]; expected"},
+        Mistake{"ProfileOfOneNumber", job_with("profile_steps = [5]"), "train.profile_steps is [5]; expected"},
+        Mistake{"ProfileWithoutAFolder", job_with("profile_steps = [1, 10]"),
+                "the job has no folder for it, because the trace is written beside TensorBoard's event files"},
+        Mistake{"ProfileAfterTheEnd", job_with("profile_steps = [101, 110]\n[checkpoint]\ndirectory = \"/c\""),
+                "train.profile_steps begins at step 101, but train.steps ends the job at step 100"},
         Mistake{"UnknownState", job_with("state = \"max\""), "train.state is \"max\"; expected \"mean\""},
         Mistake{"AverageOfOne", job_with("[evaluate]\naverage = 1"), "evaluate.average is 1; expected a number"},
         Mistake{"KeyOfAnotherRule", job_with("optimizer = { rule = \"sgd\", momentum = 0.9 }"),

@@ -28,7 +28,7 @@ TEST(Ranges, WhatTheReaderTakesIsWithinThem) {
         "mode = \"sync\"\noptimizer = { rule = \"lamb\" }\n",
         "accumulate = 3\nstate = \"lowest_rank\"\noptimizer = { rule = \"ftrl\", l1 = 0.1, l2 = 0.2 }\n",
         "clip = { kind = \"value\", value = 2 }\n", "mode = \"sync\"\naggregate = 1\n",
-        "mode = \"ssp\"\nstaleness = 3\n",
+        "mode = \"ssp\"\nstaleness = 3\n", "profile_steps = [5, 1004]\n[checkpoint]\ndirectory = \"/c\"\n",
         "[evaluate]\nfiles = \"y*\"\n[checkpoint]\ndirectory = \"/c\"\nevery = \"90s\"\ninit_from = \"/i\"\n"
         "init_map = { \"theirs\" = \"ours\" }\n"}) {
     const Status sane = check_ranges(resolved_with(more));
