@@ -297,6 +297,20 @@ void PsDaemon::hear(const ShardSays& says) {
   if (says.at_once && says.pacer) membership_.beat_now();
 }
 
+// Sends the trace of all shards to the chief when the last shard has told its part.
+void PsDaemon::hear(const ShardTraced& traced) {
+  TraceTake& trace = job_->trace;
+  trace.events.insert(trace.events.end(), traced.take->events.begin(), traced.take->events.end());
+  trace.dropped += traced.take->dropped;
+  if (++job_->traced < job_->threads.size()) return;
+  if (trace.dropped > 0)
+    log_.warn("the trace lacks " + std::to_string(trace.dropped) +
+              " events of this ps, because a shard keeps at most " + std::to_string(kMaxTraceEvents) +
+              "; set train.profile_steps to fewer steps");
+  for (TraceEvents& piece : pieces_of(job_->facts->job, job_->facts->generation, std::exchange(trace, {})))
+    membership_.tell_trace(std::move(piece));
+}
+
 // --- Leaving, and the state for systemd
 
 void PsDaemon::leave() {

@@ -78,6 +78,8 @@ class PsDaemon {
     Instant ordered{};                         // when the chief's order came
     bool created = false;                      // true: ShardsCreated was sent to the chief
     Attempt attempt;
+    TraceTake trace;                   // the events of the shards that have told theirs
+    std::size_t traced = 0;            // the number of these shards
     std::optional<TaskFailed> failed;  // the failure of the job; the ps reports it again whenever it registers
   };
 
@@ -109,6 +111,7 @@ class PsDaemon {
   void on_news(const ShardNews& news);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
+  void hear(const ShardTraced& traced);
   void hear(const wire::ControlMessage& message);
 
   // Checkpoints: the chief's orders and the shards' answers (ps_checkpoints.cc).

@@ -86,6 +86,7 @@ ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId sha
       late_before_(origin.report().late),
       shard_(job_->layout, options_of(*job_, shard, origin), store_options(*job_, origin), is_cancelled),
       scratch_(std::make_unique<wire::ScratchBuffer>()),
+      trace_(shard, job_->config.train),
       verdict_(place_.loop) {}
 
 void ShardService::connect() {
@@ -99,6 +100,7 @@ void ShardService::connect() {
 ShardService::~ShardService() {
   *alive_ = false;
   for (const auto& channel : channels_) channel->close();
+  tell_trace(trace_.end());
 }
 
 std::string ShardService::name() const {
@@ -107,11 +109,34 @@ std::string ShardService::name() const {
 
 void ShardService::handle(const Event& event) {
   place_.turns.fetch_add(1, std::memory_order_relaxed);
+  const Instant begin = trace_.begin();
   shard_.handle(daemon::now(), event, *this);
+  if (begin != Instant()) {
+    if (std::holds_alternative<StagedArrived>(event)) trace_.add(begin, {.kind = TraceKind::kStaged});
+    if (const auto* commit = std::get_if<CommitArrived>(&event))
+      trace_.add(begin, {.step = commit->commit.step.value, .kind = TraceKind::kCommit});
+  }
+  follow_trace();
+}
+
+void ShardService::follow_trace() {
+  if (!trace_.has_profile()) return;
+  tell_trace(trace_.reach(shard_.core().version(), shard_.core().is_pacer()));
+}
+
+void ShardService::tell_trace(std::optional<TraceTake> take) {
+  if (take) tell(ShardTraced{std::make_shared<TraceTake>(std::move(*take))});
+}
+
+void ShardService::update_ended() {
+  figures_.apply.observe(to_seconds(daemon::now() - update_began_));
+  if (trace_.is_on())
+    trace_.update_ended(update_began_, job_->config.train.mode == Mode::kSync, shard_.core().version());
 }
 
 void ShardService::before_update(BucketId bucket) {
   place_.turns.fetch_add(1, std::memory_order_relaxed);
+  trace_.enter_bucket(bucket);
   for (const auto& channel : channels_) channel->settle(bucket);
 }
 
@@ -119,8 +144,8 @@ void ShardService::before_update(BucketId bucket) {
 
 void ShardService::adopt_channel(transport::Arrival& arrival, Member worker) {
   const ChannelId id(next_channel_++);
-  channels_.push_back(std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id, worker.task,
-                                                      arrival.adopt(place_.loop)));
+  channels_.push_back(
+      std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id, worker, arrival.adopt(place_.loop)));
   channels_.back()->start();
   handle(ChannelOpened{id, worker});
 }
@@ -149,11 +174,18 @@ void ShardService::timed(metrics::RpcFigures& figures, Work work) {
 
 void ShardService::on_push(PushArrived& event, std::span<const float> payload) {
   figures_.push_bytes += event.payload_bytes;
+  const Instant begin = trace_.begin();
+  if (begin != Instant())
+    if (const WorkerChannel* channel = find(event.channel))
+      trace_.enter_frame(channel->member(), event.sequence, event.push, event.payload_bytes);
   timed(figures_.push, [&](Instant now) { shard_.handle_push(now, event, payload, *this); });
+  if (begin != Instant()) trace_.leave_frame(begin);
+  follow_trace();
 }
 
 void ShardService::on_pull(const PullArrived& event) {
   timed(figures_.pull, [&](Instant now) { shard_.handle(now, event, *this); });
+  follow_trace();
 }
 
 void ShardService::on_channel_lost(ChannelId channel, const std::string& why) {
@@ -426,6 +458,7 @@ void ShardService::copy_on(std::shared_ptr<ShardCopied> news) {
   const Instant begin = daemon::now();
   news->copy = shard_.store().copy_bucket();
   news->cut = std::max(news->cut, daemon::now() - begin);
+  if (trace_.is_on()) trace_.add(begin, {.step = shard_.core().version().value, .kind = TraceKind::kCut});
   place_.turns.fetch_add(1, std::memory_order_relaxed);
   if (news->copy != nullptr) return tell(*news);
   asio::post(place_.loop, [this, alive = alive_, news = std::move(news)]() mutable {

@@ -22,6 +22,7 @@
 #include "psd/shard_job.h"
 #include "psd/shard_origin.h"
 #include "psd/shard_setup.h"
+#include "psd/shard_trace.h"
 #include "psd/store/shard.h"
 #include "psd/visited_log.h"
 #include "psd/worker_channel.h"
@@ -59,12 +60,16 @@ struct ShardCopied {
   Duration cut{};     // the longest time for which the copying blocked the loop
   Duration parked{};  // the time from the first mark to the cut
 };
+// The shard has recorded the steps of train.profile_steps, or it ends. A pointer, because the events take megabytes.
+struct ShardTraced {
+  std::shared_ptr<TraceTake> take;
+};
 // Any of the news above. By the job and generation the main thread recognizes late news of a dropped shard, and ignores
 // it.
 struct ShardNews {
   JobId job;
   Generation generation;
-  std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, wire::ControlMessage> what;
+  std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, ShardTraced, wire::ControlMessage> what;
 };
 
 // A shard uses these parts of its thread and of its process.
@@ -122,6 +127,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void on_channel_lost(ChannelId channel, const std::string& why) override;
   std::span<const float> values(const Parameters& answer) override;
   wire::ScratchBuffer& scratch() override { return *scratch_; }
+  ShardTrace& trace() override { return trace_; }
 
   // PeerOwner
   void on_peer_open(ShardId peer) override;
@@ -134,9 +140,12 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act(const Action& action) override;
   void before_update(BucketId bucket) override;
   void update_begins() override { update_began_ = daemon::now(); }
-  void update_ended() override { figures_.apply.observe(to_seconds(daemon::now() - update_began_)); }
+  void update_ended() override;
 
   void handle(const Event& event);
+  // Call it after each event. Sends the events of the trace to the main thread once the last profiled step is done.
+  void follow_trace();
+  void tell_trace(std::optional<TraceTake> take);
   template <typename Work>
   void timed(metrics::RpcFigures& figures, Work work);
   void act_on(const Admit& action);
@@ -187,6 +196,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;
   std::uint64_t next_channel_ = 1;
   ShardFigures figures_;
+  ShardTrace trace_;
   Instant update_began_;
   asio::steady_timer verdict_;  // limits how long the shard waits for the chief to act after a peer was lost
   // False once the shard is destroyed. Handlers on the loop share it, because they may run after that.

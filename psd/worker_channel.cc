@@ -20,7 +20,7 @@ constexpr std::uint64_t kRoom = 1;
 
 }  // namespace
 
-WorkerChannel::WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, TaskId worker,
+WorkerChannel::WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, Member worker,
                              std::unique_ptr<transport::Connection> connection)
     : owner_(owner), job_(std::move(job)), id_(id), worker_(worker), connection_(std::move(connection)) {}
 
@@ -70,6 +70,8 @@ void WorkerChannel::keep_alive() {
 }
 
 void WorkerChannel::send_parameters(const Parameters& message) {
+  ShardTrace& trace = owner_.trace();
+  const Instant begin = trace.begin();
   has_sent_ = true;
   OutgoingFrame frame;
   frame.header = header(FrameType::kParameters);
@@ -77,6 +79,14 @@ void WorkerChannel::send_parameters(const Parameters& message) {
   frame.payload = std::as_bytes(owner_.values(message));
   frame.lifetime = Payload::kCopied;
   connection_->send(frame);
+  if (begin != Instant())
+    trace.add(begin, {.step = message.version.value,
+                      .incarnation = worker_.incarnation,
+                      .sequence = message.acknowledged,
+                      .bytes = frame.payload.size(),
+                      .bucket = message.bucket,
+                      .worker = worker_.task.index,
+                      .kind = TraceKind::kReply});
   if (full_ || connection_->queued_bytes() == 0) return;
   // The socket is full. The channel must learn when the socket has room again. So it queues one more frame, with a
   // cookie for on_sent(). This frame is an acknowledgement that only repeats what the worker was already told.
@@ -133,10 +143,11 @@ void WorkerChannel::settle(BucketId bucket) {
 
 Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, Bytes control) {
   if (header.type != FrameType::kPush || !belongs(header))
-    return fail(ErrorCode::kData, to_string(worker_) + " sent a payload that isn't a push of this job");
+    return fail(ErrorCode::kData, to_string(worker_.task) + " sent a payload that isn't a push of this job");
   if (Status read = wire::decode_push(control, arriving_.push); !read) return tl::unexpected(std::move(read).error());
   Result<std::span<float>> landing = owner_.landing(id_, header.sequence, arriving_.push, header.payload_bytes);
   if (!landing) return tl::unexpected(std::move(landing).error());
+  arriving_since_ = owner_.trace().begin();
   return std::as_writable_bytes(*landing);
 }
 
@@ -148,6 +159,17 @@ void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes pay
     arriving_.channel = id_;
     arriving_.sequence = header.sequence;
     arriving_.payload_bytes = payload.size();
+    if (const Instant now = owner_.trace().begin(); now != Instant()) {
+      // A frame without a payload arrives in one moment.
+      const bool has_payload = !payload.empty() && arriving_since_ != Instant();
+      owner_.trace().add(has_payload ? arriving_since_ : now, {.step = arriving_.push.clock.value,
+                                                               .incarnation = worker_.incarnation,
+                                                               .sequence = header.sequence,
+                                                               .bytes = payload.size(),
+                                                               .bucket = arriving_.push.bucket,
+                                                               .worker = worker_.task.index,
+                                                               .kind = TraceKind::kReceive});
+    }
     owner_.on_push(arriving_, {reinterpret_cast<const float*>(payload.data()), payload.size() / sizeof(float)});
   } else if (header.type == FrameType::kPull) {
     const Result<Pull> pull = wire::decode_pull(control);

@@ -11,6 +11,7 @@
 #include "common/messages/session.h"
 #include "psd/core/events.h"
 #include "psd/shard_job.h"
+#include "psd/shard_trace.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
 
@@ -33,16 +34,18 @@ class ChannelOwner {
   virtual std::span<const float> values(const Parameters& answer) = 0;
   // Memory for encoding messages. All channels of a shard share it.
   virtual wire::ScratchBuffer& scratch() = 0;
+  virtual ShardTrace& trace() = 0;
 };
 
 class WorkerChannel final : public transport::ConnectionHandler {
  public:
   // The owner outlives the channel.
-  WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, TaskId worker,
+  WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, Member worker,
                 std::unique_ptr<transport::Connection> connection);
 
   ChannelId id() const { return id_; }
-  TaskId worker() const { return worker_; }
+  TaskId worker() const { return worker_.task; }
+  const Member& member() const { return worker_; }
   // Number of answers that wait for room in the socket.
   std::size_t waiting() const { return waiting_.size(); }
 
@@ -82,11 +85,12 @@ class WorkerChannel final : public transport::ConnectionHandler {
   ChannelOwner& owner_;
   const ShardJobPtr job_;
   const ChannelId id_;
-  const TaskId worker_;
+  const Member worker_;
 
   // Owned by the loop.
   std::unique_ptr<transport::Connection> connection_;
   PushArrived arriving_;      // the push frame that is being received
+  Instant arriving_since_;    // when its payload began to arrive; Instant() unless the shard records a trace
   Fifo<Parameters> waiting_;  // the answers that wait for room in the socket; they answer at most one push and one pull
   bool full_ = false;         // true: the socket is full; on_sent() comes when it has room again
   bool is_welcome_ = false;   // true: the hello is answered with Welcome

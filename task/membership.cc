@@ -133,6 +133,7 @@ void Membership::beat() {
   if (handlers_.before_heartbeat) handlers_.before_heartbeat();
   if (is_leaving_) chief_.tell(LeaveRequest{});  // repeats the request, in case the chief didn't get it
   beat_now();
+  send_trace();
   heartbeat_timer_.expires_after(chief_.timeouts().interval);
   heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (!cancelled && *alive) beat();
@@ -148,6 +149,20 @@ void Membership::send_logs() {
     LogLines lines = log_.take(kLogLinesPerMessage);
     if (lines.lines.empty() && lines.dropped == 0) return;
     chief_.tell(lines);
+  }
+}
+
+void Membership::tell_trace(TraceEvents piece) {
+  if (piece.piece == 0) trace_.clear();
+  trace_.push_back(std::move(piece));
+  send_trace();
+}
+
+void Membership::send_trace() {
+  while (!trace_.empty() && chief_.has_room()) {
+    trace_.front().clock = chief_.clock_offset();
+    chief_.tell(std::move(trace_.front()));
+    trace_.pop_front();
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -66,6 +67,9 @@ class Membership {
   // Sends a message to the chief, as ChiefLink::tell() does.
   void tell(wire::ControlMessage message) { chief_.tell(std::move(message)); }
   void beat_now();
+  // Sends a piece of a trace to the chief, with the clock's offset. Pieces wait while much else is queued or no chief
+  // is connected. The first piece of a trace replaces the waiting pieces of an older one.
+  void tell_trace(TraceEvents piece);
   const Timeouts& timeouts() const { return chief_.timeouts(); }
 
   // Asks the chief for leave, and ends the task when the chief grants it. `what` is for the log: it names the work that
@@ -91,6 +95,7 @@ class Membership {
   void on_away(const std::string& why);
   void beat();
   void send_logs();
+  void send_trace();
   void wait_to_be_let_go(Duration patience);
 
   asio::io_context& loop_;
@@ -101,6 +106,7 @@ class Membership {
 
   Member self_;
   bool is_leaving_ = false;
+  std::deque<TraceEvents> trace_;  // the pieces that wait
   asio::steady_timer leave_timer_;
   asio::steady_timer heartbeat_timer_;
   transport::ChiefLink chief_;

@@ -74,7 +74,8 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       counted_(core_.progress()),
       before_(world_.figures),
       alive_(std::make_shared<bool>(true)),
-      ticker_(world_.loop) {
+      ticker_(world_.loop),
+      trace_(prepared.config.train) {
   step_metrics_.metrics = job_.layout.model.metrics;
   const std::uint64_t bytes = word_count(job_.layout.model) * sizeof(float);
   for (std::uint32_t i = 0; i < core_.buffers(); ++i) {
@@ -97,7 +98,8 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
                                                              .token = job_.token,
                                                              .self = world_.self,
                                                              .owners = job_.owners,
-                                                             .timeouts = world_.timeouts},
+                                                             .timeouts = world_.timeouts,
+                                                             .trace = trace_.recorder()},
                                            *this);
   // Opens the engine now, so that it allocates its memory before the first step.
   if (Status ok = use_buffers(0, 0); !ok) broken_ = ok.error();
@@ -113,6 +115,7 @@ JobRunner::~JobRunner() {
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
   world_.metrics_board.write(StepMetrics());
+  tell_trace(trace_.end());
   input_.reset();  // destroyed first, because its callback uses the runner's other members
 }
 
@@ -125,6 +128,7 @@ void JobRunner::feed(const Event& event) {
       feed_one(ValuesLoaded{});
   }
   supply_batches();
+  follow_trace();
   count_step();
   post_progress();
 }
@@ -133,6 +137,7 @@ void JobRunner::feed_one(const Event& event) {
   actions_.clear();
   now_ = daemon::now();
   core_.step(now_, event, actions_);
+  trace_.follow(core_.progress());
   for (const Action& action : actions_) std::visit([this](const auto& a) { carry_out(a); }, action);
 }
 
@@ -166,6 +171,7 @@ void JobRunner::supply_batches() {
 }
 
 void JobRunner::on_parameters(ShardId shard, const Parameters& parameters) {
+  if (shard == ShardId(0)) global_ = parameters.version;
   is_step_skipped_ = is_step_skipped_ || parameters.outcome == PushOutcome::kSkipped;
   feed(ParametersArrived{shard, parameters});
 }
@@ -173,6 +179,19 @@ void JobRunner::on_parameters(ShardId shard, const Parameters& parameters) {
 void JobRunner::on_acknowledge(ShardId shard, const Acknowledge& acknowledge) {
   is_step_skipped_ = is_step_skipped_ || acknowledge.outcome == PushOutcome::kSkipped;
   feed(AcknowledgeArrived{shard, acknowledge});
+}
+
+// With train.pipeline the worker always waits for some answer, so the end of a step counts too.
+void JobRunner::follow_trace() {
+  if (trace_.recorder() == nullptr) return;
+  if (core_.awaits_answers() && core_.progress().steps == counted_.steps) return;
+  tell_trace(trace_.reach(global_));
+}
+
+void JobRunner::tell_trace(std::optional<TraceTake> take) {
+  if (!take) return;
+  if (take->dropped > 0) world_.warn_of_trace(take->dropped);
+  for (TraceEvents& piece : pieces_of(job_.job, job_.generation, std::move(*take))) world_.tell(std::move(piece));
 }
 
 void JobRunner::count_step() {
@@ -238,6 +257,7 @@ Status JobRunner::use_buffers(std::uint32_t parameters, std::uint32_t gradients)
 void JobRunner::start(const EngineInput& input) {
   computing_ = true;
   is_inside_start_ = true;
+  if (input.program == Program::kStep) trace_.part_begins();
   prepared_.engine->start(input, *this);
   is_inside_start_ = false;
 }
@@ -275,12 +295,14 @@ void JobRunner::compute() {
 void JobRunner::ready(std::uint64_t begin, std::uint64_t end) {
   if (compute_ && parts_)
     parts_->add(parameters_[compute_->parameters]->floats(), gradients_[compute_->gradients]->floats(), begin, end);
+  if (compute_) trace_.ready(end * sizeof(float));
   if (compute_ && compute_->early && is_last_part()) feed(RangesReady{end});
   if (is_inside_start_ && core_.awaits_answers()) world_.loop.poll();
 }
 
 void JobRunner::finished(const Result<EngineOutput>& output) {
   computing_ = false;
+  trace_.part_ended(parts_ ? parts_->index() : 0);
   const bool is_wanted = compute_.has_value() || evaluation_.has_value();
   if (!output || !is_wanted) {
     const bool evaluates = evaluation_.has_value();
@@ -410,6 +432,7 @@ void JobRunner::carry_out(const ReportEvaluated& action) {
 }
 
 void JobRunner::carry_out(const ReportFinished& action) {
+  tell_trace(trace_.end());
   world_.tell(WorkerFinished{job_.job, job_.generation, action.steps});
 }
 

@@ -27,6 +27,7 @@
 #include "workerd/prepared_job.h"
 #include "workerd/progress_board.h"
 #include "workerd/step_parts.h"
+#include "workerd/worker_trace.h"
 
 namespace disttrain::workerd {
 
@@ -41,8 +42,9 @@ struct RunnerWorld {
   WorkerFigures& figures;  // counts of the job, also from its earlier runners; owned by the step thread
   FiguresBoard& figures_board;
   MetricsBoard& metrics_board;
-  std::function<bool()> must_leave;                // true if the job is being closed: an evaluation then ends early
-  std::function<void(wire::ControlMessage)> tell;  // sends a message to the chief
+  std::function<bool()> must_leave;                  // true if the job is being closed: an evaluation then ends early
+  std::function<void(wire::ControlMessage)> tell;    // sends a message to the chief
+  std::function<void(std::uint64_t)> warn_of_trace;  // the trace lacks so many events
 };
 
 class JobRunner final : public ExchangeHandler, private EngineSink {
@@ -112,6 +114,9 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   // The counts for metrics: count_step() updates them after each step, and show_figures() publishes them.
   void count_step();
   void show_figures();
+  // Turns the trace on and off with the global step.
+  void follow_trace();
+  void tell_trace(std::optional<TraceTake> take);
   void tick();
 
   // Constant after construction.
@@ -149,6 +154,8 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   bool awaiting_batch_ = false;
   std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the runner
   asio::steady_timer ticker_;
+  WorkerTrace trace_;
+  Step global_;                         // the global step of the newest parameters: shard 0's version
   std::unique_ptr<Exchange> exchange_;  // the last member, because it calls the runner
 };
 

@@ -178,7 +178,12 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
   try {
     runner_ = std::make_unique<JobRunner>(
         RunnerWorld{loop_, transport_, options_.cluster, timeouts, self, board_, figures_, figures_board_,
-                    metrics_board_, [this, job = message.job] { return must_leave(job); }, tell_},
+                    metrics_board_, [this, job = message.job] { return must_leave(job); }, tell_,
+                    [this](std::uint64_t dropped) {
+                      log_.warn("the trace lacks " + std::to_string(dropped) +
+                                " events of this worker, because a worker keeps at most " +
+                                std::to_string(kMaxTraceEvents) + "; set train.profile_steps to fewer steps");
+                    }},
         *prepared_, message);
   } catch (const std::bad_alloc&) {
     refuse(ErrorCode::kUnavailable, "not enough memory for the parameters and gradients of the job");

@@ -94,6 +94,7 @@ void Worker::tell(wire::ControlMessage message) {
     else
       log_.warn(accusation->reason);
   }
+  if (auto* trace = std::get_if<TraceEvents>(&message)) return membership_.tell_trace(std::move(*trace));
   if (auto* described = std::get_if<JobDescribed>(&message)) return probe_and_tell(std::move(*described));
   membership_.tell(std::move(message));
 }

@@ -109,7 +109,11 @@ INSTANTIATE_TEST_SUITE_P(Modes, ShardAllocations,
                                          Case{"ssp", "ssp", 2, 2, "staleness = 4\n"}, Case{"sync", "sync", 1, 2, ""},
                                          Case{"sync_two_shards", "sync", 2, 2, ""},
                                          Case{"sync_with_clipping", "sync", 2, 3,
-                                              "clip = { kind = \"global_norm\", value = 0.5 }\n"}),
+                                              "clip = { kind = \"global_norm\", value = 0.5 }\n"},
+                                         Case{"async_with_trace", "async", 2, 2,
+                                              "profile_steps = [1, 1000]\n[checkpoint]\ndirectory = \"/c\"\n"},
+                                         Case{"sync_with_trace", "sync", 2, 2,
+                                              "profile_steps = [1, 1000]\n[checkpoint]\ndirectory = \"/c\"\n"}),
                          [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace

@@ -99,6 +99,29 @@ class MembershipTest : public testing::Test {
   std::optional<Membership> membership_;
 };
 
+TEST_F(MembershipTest, PiecesOfATraceWaitForTheChiefAndTellTheClock) {
+  membership_->open();
+  membership_->tell_trace({.job = JobId(2), .generation = Generation(1), .piece = 0});
+  membership_->tell_trace(
+      {.job = JobId(3), .generation = Generation(1), .piece = 0});  // of another trace, which replaces the first
+  membership_->tell_trace({.job = JobId(3), .generation = Generation(1), .piece = 1, .last = true});
+  chief_.emplace(loop_, transport_);
+  ASSERT_TRUE(chief_hears<TraceEvents>(2));
+  ASSERT_TRUE(chief_hears<Heartbeat>(3));
+  membership_->tell_trace({.job = JobId(4), .generation = Generation(1), .piece = 0, .last = true});
+  ASSERT_TRUE(chief_hears<TraceEvents>(3));
+  std::vector<TraceEvents> pieces;
+  for (const auto& message : chief_->heard)
+    if (const auto* piece = std::get_if<TraceEvents>(&message)) pieces.push_back(*piece);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].job, JobId(3));
+  EXPECT_EQ(pieces[0].piece, 0u);
+  EXPECT_EQ(pieces[1].piece, 1u);
+  EXPECT_EQ(pieces[2].job, JobId(4));
+  ASSERT_TRUE(pieces[2].clock);
+  EXPECT_EQ(pieces[2].clock->offset, Duration::zero()) << "the chief of the test reads the same clock";
+}
+
 TEST_F(MembershipTest, SaysWhoItIsAndWhatItHolds) {
   join();
   EXPECT_EQ(chief_->hello.cluster, "one");

@@ -91,7 +91,8 @@ struct Folder {
       std::filesystem::temp_directory_path() / ("worker_allocations_test." + std::to_string(getpid()));
 };
 
-TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
+// Counts the allocations of kSteps steps of a job with these further keys of [train].
+void count_allocations(const std::string& more) {
   Folder folder;
   std::ofstream train(folder.path / "train.csv");
   for (std::uint64_t r = 0; r < kRecords; ++r) train << r % 7 << ",1," << r % 10 << "\n";
@@ -140,7 +141,7 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   job.token = 11;
   const std::string toml =
       "[job]\nname = \"t\"\n[model]\nbuiltin = \"mlp\"\nlayers = [2, 10]\n[data]\nformat = \"csv\"\npath = \"" +
-      folder.path.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n";
+      folder.path.string() + "\"\nfiles = \"train.csv\"\n[train]\nbatch_size = 4\nepochs = 1\n" + more;
   job.config = std::make_shared<const JobConfig>(config::read_job(toml).value());
   job.layout = shards.layout;
   job.owners = shards.owners();
@@ -151,7 +152,15 @@ TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
   chief.worker().tell(StartJob{JobId(5), Generation(1)});
   chief.wait_for<WorkerFinished>();
   EXPECT_EQ(steps, kRecords / kBatch);
-  EXPECT_EQ(allocations, 0U) << "in " << kSteps << " steps";
+  EXPECT_EQ(allocations.exchange(0), 0U) << "in " << kSteps << " steps";
+}
+
+TEST(WorkerAllocations, AStepCostsNoneInTheSteadyState) {
+  count_allocations("");
+}
+
+TEST(WorkerAllocations, AStepCostsNoneWhileATraceIsRecorded) {
+  count_allocations("profile_steps = [1, 1000]\n[checkpoint]\ndirectory = \"/c\"\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/fifo.h"
 
 namespace disttrain::workerd {
 
@@ -43,10 +44,12 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   void send(const transport::OutgoingFrame& frame) {
     if (open_) connection_->send(frame);
   }
+  // Sends a push frame, and records when its sending begins and when the socket has taken it.
+  void send_traced(transport::OutgoingFrame& frame, TraceEvent event);
 
   Result<MutableBytes> payload_landing(const FrameHeader& header, Bytes control) override;
   void on_frame(const FrameHeader& header, Bytes control, Bytes payload) override;
-  void on_sent(std::uint64_t) override {}
+  void on_sent(std::uint64_t cookie) override;
   void on_closed(const Error& why) override { lost(why.message, Answer::kNone); }
 
  private:
@@ -81,7 +84,45 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   // open.
   std::optional<Clock::time_point> patience_;
   std::unique_ptr<transport::Connection> connection_;
+  // Only while a trace is recorded: the push frames that the socket hasn't taken yet, and their cookies.
+  struct Sending {
+    std::uint64_t cookie = 0;
+    TraceEvent event;
+  };
+  Fifo<Sending> sending_;
+  std::uint64_t cookie_ = 0;  // of the newest of them
+  Instant answering_since_;   // when the payload that arrives began to arrive; Instant() if it isn't recorded
 };
+
+namespace {
+
+// The same clock as common/daemon/clock.h.
+Instant monotonic_now() {
+  return Instant(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace
+
+void PsExchange::Link::send_traced(transport::OutgoingFrame& frame, TraceEvent event) {
+  if (!open_) return;
+  frame.cookie = ++cookie_;
+  connection_->send(frame);
+  event.end = monotonic_now();
+  // If nothing is left in the queue, the socket has taken the frame already.
+  if (connection_->queued_bytes() == 0)
+    exchange_.options_.trace->add(event);
+  else
+    sending_.push_back({cookie_, event});
+}
+
+void PsExchange::Link::on_sent(std::uint64_t cookie) {
+  while (!sending_.empty() && sending_.front().cookie <= cookie) {
+    TraceEvent event = sending_.front().event;
+    sending_.pop_front();
+    event.end = monotonic_now();
+    if (exchange_.is_traced()) exchange_.options_.trace->add(event);
+  }
+}
 
 void PsExchange::Link::dial() {
   const PsExchangeOptions& options = exchange_.options_;
@@ -173,6 +214,7 @@ void PsExchange::Link::dial_later() {
 
 void PsExchange::Link::drop_connection() {
   open_ = false;
+  while (!sending_.empty()) sending_.pop_front();
   ++attempt_;
   timer_.cancel();
   if (!connection_) return;
@@ -198,6 +240,7 @@ Result<MutableBytes> PsExchange::Link::payload_landing(const FrameHeader& header
   if (!parameters) return tl::unexpected(parameters.error());
   if (Status ok = check_bucket(*parameters, header.payload_bytes); !ok) return tl::unexpected(ok.error());
   const Bucket& bucket = exchange_.layout_.buckets[parameters->bucket.value];
+  answering_since_ = exchange_.is_traced() ? monotonic_now() : Instant();
   return std::as_writable_bytes(exchange_.handler_.landing().subspan(bucket.flat_begin, bucket.words));
 }
 
@@ -208,6 +251,17 @@ void PsExchange::Link::on_frame(const FrameHeader& header, Bytes control, Bytes)
     Result<Parameters> parameters = wire::decode_parameters(control);
     if (!parameters) return lost(parameters.error().message);
     if (Status ok = check_bucket(*parameters, header.payload_bytes); !ok) return lost(ok.error().message);
+    if (exchange_.is_traced() && answering_since_ != Instant())
+      exchange_.options_.trace->add({.begin = answering_since_,
+                                     .end = monotonic_now(),
+                                     .step = parameters->version.value,
+                                     .incarnation = exchange_.options_.self.incarnation,
+                                     .sequence = parameters->acknowledged,
+                                     .bytes = header.payload_bytes,
+                                     .shard = shard_,
+                                     .bucket = parameters->bucket,
+                                     .worker = exchange_.options_.self.task.index,
+                                     .kind = TraceKind::kAnswer});
     exchange_.handler_.on_parameters(shard_, *parameters);
   } else if (header.type == FrameType::kAcknowledge) {
     Result<Acknowledge> acknowledge = wire::decode_acknowledge(control);
@@ -280,6 +334,8 @@ FrameHeader PsExchange::header(FrameType type, Sequence sequence) const {
 }
 
 void PsExchange::push(const SendPush& send, std::span<const float> gradients) {
+  const bool is_traced = this->is_traced();
+  const Instant begin = is_traced ? monotonic_now() : Instant();
   transport::OutgoingFrame frame;
   frame.header = header(FrameType::kPush, send.sequence);
   frame.control = wire::encode(send.push, scratch_);
@@ -287,6 +343,16 @@ void PsExchange::push(const SendPush& send, std::span<const float> gradients) {
     const Bucket& bucket = layout_.buckets[send.push.bucket.value];
     frame.payload = std::as_bytes(gradients.subspan(bucket.flat_begin, bucket.words));
   }
+  if (is_traced)
+    return links_[send.shard.value]->send_traced(frame, {.begin = begin,
+                                                         .step = send.push.clock.value,
+                                                         .incarnation = options_.self.incarnation,
+                                                         .sequence = send.sequence,
+                                                         .bytes = frame.payload.size(),
+                                                         .shard = send.shard,
+                                                         .bucket = send.push.bucket,
+                                                         .worker = options_.self.task.index,
+                                                         .kind = TraceKind::kSend});
   links_[send.shard.value]->send(frame);
 }
 

@@ -15,6 +15,7 @@
 #include "common/layout.h"
 #include "common/messages/session.h"
 #include "common/timeouts.h"
+#include "common/trace/recorder.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
 #include "workerd/exchange/exchange.h"
@@ -30,6 +31,7 @@ struct PsExchangeOptions {
   Member self;
   std::vector<Owner> owners;  // owner of each shard of the layout, by shard
   Timeouts timeouts;
+  TraceRecorder* trace = nullptr;  // records the frames; null: the job has no profile
 };
 
 class PsExchange final : public Exchange {
@@ -56,6 +58,7 @@ class PsExchange final : public Exchange {
   };
 
   void watch();
+  bool is_traced() const { return options_.trace != nullptr && options_.trace->is_on(); }
   wire::FrameHeader header(wire::FrameType type, Sequence sequence) const;
 
   asio::io_context& loop_;
