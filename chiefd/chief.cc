@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chiefd/journal/limits.h"
+#include "chiefd/traces/trace_report.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/random.h"
@@ -64,10 +65,18 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
                                   }});
   folders_ = std::make_unique<FolderKeeper>([this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
     asio::post(loop_, [this, alive, done = std::move(done)] {
-      if (!alive.expired()) step(done);
+      if (alive.expired()) return;
+      note_folder_done(done);
+      step(done);
     });
   });
   reader_ = std::make_unique<JobReader>();
+  trace_writer_ = std::make_unique<TraceWriter>(
+      [this, alive = std::weak_ptr<bool>(is_alive_)](const TraceBook& book, const Result<std::string>& path) {
+        asio::post(loop_, [this, alive, written = trace_report(book, path)] {
+          if (!alive.expired()) finish_trace(written);
+        });
+      });
   events_ = state.events;
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
   cluster_ = std::make_unique<Cluster>(
@@ -87,6 +96,7 @@ Chief::~Chief() {
   log_.set_listener({});
   folders_.reset();
   reader_.reset();
+  trace_writer_.reset();
 }
 
 std::string Chief::waits_for() const {
@@ -114,9 +124,11 @@ void Chief::on_tick() {
     next_look_ = now + cluster_->timeouts().interval;
   }
   look_at_clients(now);
+  watch_trace();
+  take_trace();
   if (curves_.is_due(now) || curves_.job() != cluster_->current_or_last()) look_at_curves();
   for (std::size_t i = 0; i < waiters_.size();) {
-    if (now < waiters_[i].deadline) {
+    if (now < waiters_[i].deadline || is_held_for_trace(waiters_[i], now)) {
       ++i;
       continue;
     }
@@ -307,11 +319,14 @@ void Chief::take(Peer& peer, const wire::ControlMessage& message) {
   if (peer.user) return on_request(peer, message);
   if (!peer.member) return;
   const Member from = *peer.member;
+  if (const auto* evaluated = std::get_if<Evaluated>(&message)) note_evaluation(from, *evaluated);
   std::visit(
       [this, &from](const auto& m) {
         using Message = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<Message, LogLines>)
           add_lines(from.task, m);
+        else if constexpr (std::is_same_v<Message, TraceEvents>)
+          hear_trace(from, m);
         else if constexpr (std::is_constructible_v<FromTask, Message>)
           step(TaskMessage{from, m});
         else
@@ -375,7 +390,10 @@ void Chief::act(const Send& action) {
   const auto id = task_peers_.find(action.task);
   if (id == task_peers_.end()) return;
   Peer& peer = *peers_.at(id->second);
-  std::visit([&peer](const auto& message) { peer.send(message); }, action.message);
+  if (const auto* answer = std::get_if<HeartbeatAnswer>(&action.message))
+    peer.send(HeartbeatAnswer{answer->term, answer->heartbeat_timeout, answer->heartbeat_clock, daemon::now()});
+  else
+    std::visit([&peer](const auto& message) { peer.send(message); }, action.message);
   if (peer.queued_bytes() <= kMaxQueuedToTask) return;
   const Member member = *peer.member;
   drop(peer.id());
@@ -406,6 +424,8 @@ void Chief::act(const Persist& action) {
     stamped.uptime_nanoseconds = daemon::uptime_nanoseconds();
     add_event(stamped);
     curves_.hear(stamped);
+    const Instant now = daemon::now();
+    traces_.note({now, now, stamped.kind, stamped.text, stamped.step});
     metrics_->hear(stamped);
     return journal_->write(action.ticket, stamped);
   }
@@ -413,6 +433,7 @@ void Chief::act(const Persist& action) {
 }
 
 void Chief::act(const FolderWork& action) {
+  note_folder_work(action);
   folders_->give(action);
 }
 
@@ -433,11 +454,16 @@ void Chief::act(const JobEnded& action) {
   // Add 1 s to the job's end, because a line that a task logged before the end may have a slightly later time.
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());
+  end_trace(action.job);
+  if (!awaits_trace(action.job)) answer_waiters(action.job);
+}
+
+void Chief::answer_waiters(JobId job) {
   std::vector<PeerId> clients;
   for (const Waiter& waiter : waiters_)
-    if (waiter.job == action.job) clients.push_back(waiter.client);
-  std::erase_if(waiters_, [&action](const Waiter& waiter) { return waiter.job == action.job; });
-  for (PeerId client : clients) answer(client, StatusAnswer{status_json(action.job)});
+    if (waiter.job == job) clients.push_back(waiter.client);
+  std::erase_if(waiters_, [job](const Waiter& waiter) { return waiter.job == job; });
+  for (PeerId client : clients) answer(client, StatusAnswer{status_json(job)});
 }
 
 void Chief::act(const Note& action) {

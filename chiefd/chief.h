@@ -30,6 +30,8 @@
 #include "chiefd/peer.h"
 #include "chiefd/status_json.h"
 #include "chiefd/task_probe.h"
+#include "chiefd/traces/trace_collector.h"
+#include "chiefd/traces/trace_file.h"
 #include "common/config/cluster_config.h"
 #include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
@@ -97,6 +99,19 @@ class Chief {
   void on_tick();
   void take_own_lines();
   void look_at_curves();
+  bool is_held_for_trace(const Waiter& waiter, Instant now) const;
+  void answer_waiters(JobId job);
+  // These functions are in chief_traces.cc. They collect the trace of a job with train.profile_steps and write it.
+  void watch_trace();
+  void hear_trace(const Member& from, const TraceEvents& piece);
+  void note_evaluation(const Member& from, const Evaluated& evaluated);
+  void note_folder_work(const FolderWork& action);
+  void note_folder_done(const FolderDone& done);
+  void take_trace();
+  void end_trace(JobId job);
+  void finish_trace(const TraceWritten& written);
+  // True if a trace of the job is being collected or written.
+  bool awaits_trace(JobId job) const { return traces_.is_collecting(job) || written_traces_.contains(job); }
   void step(const Event& event);
 
   // Connections.
@@ -186,6 +201,14 @@ class Chief {
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
   Curves curves_;
+  TraceCollector traces_;
+  std::unique_ptr<TraceWriter> trace_writer_;
+  std::set<JobId> written_traces_;  // the jobs whose trace is being written now
+  std::optional<JobId> watched_;    // the job that watch_trace() has seen last, and whether it has a profile
+  bool is_profiled_ = false;
+  std::optional<JobId> told_;  // the newest job of whose trace the operator was told
+  Instant attempt_began_;      // the newest checkpoint attempt
+  Ticket commit_ticket_;       // of its commit
   // The begin and end of each job by the wall clock. The chief selects the log lines of a job by these times.
   std::map<JobId, Span> spans_;
 };

@@ -174,7 +174,8 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
   const std::optional<JobId> job = cluster_->find(request.job);
   if (!job && !request.job.empty())
     return answer(client.id(), Refused{ErrorCode::kUsage, "there is no job " + request.job});
-  const bool waits = job && request.wait_for_end > Duration::zero() && !cluster_->has_ended(*job);
+  const bool waits =
+      job && request.wait_for_end > Duration::zero() && (!cluster_->has_ended(*job) || awaits_trace(*job));
   if (!waits) return answer(client.id(), StatusAnswer{status_json(job)});
   if (waiters_.size() >= kMaxWaiters)
     return answer(client.id(),

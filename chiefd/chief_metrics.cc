@@ -35,11 +35,12 @@ void collect_evaluation(const std::string& job, const EvaluationStatus& evaluati
 ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
     : config_(config),
       cluster_(cluster),
-      requests_({"Hello",         "JobDescribed",     "ShardsCreated",  "JobOpened",         "RosterApplied",
-                 "WorkerFenced",  "LeaseRequest",     "WorkerFinished", "Evaluated",         "JobClosed",
-                 "TaskFailed",    "Accusation",       "Heartbeat",      "LogLines",          "CheckpointPrepared",
-                 "ShardWritten",  "CheckpointFailed", "LeaveRequest",   "CheckpointRequest", "SubmitJob",
-                 "StatusRequest", "StopRequest",      "LogsRequest",    "SaveRequest",       "EventsRequest"}) {
+      requests_({"Hello",        "JobDescribed",     "ShardsCreated",  "JobOpened",         "RosterApplied",
+                 "WorkerFenced", "LeaseRequest",     "WorkerFinished", "Evaluated",         "JobClosed",
+                 "TaskFailed",   "Accusation",       "Heartbeat",      "LogLines",          "CheckpointPrepared",
+                 "ShardWritten", "CheckpointFailed", "LeaveRequest",   "CheckpointRequest", "TraceEvents",
+                 "SubmitJob",    "StatusRequest",    "StopRequest",    "LogsRequest",       "SaveRequest",
+                 "EventsRequest"}) {
   for (const JobState state : {JobState::kFinished, JobState::kFailed, JobState::kStopped})
     ended_[to_string(state)] = 0;
 }

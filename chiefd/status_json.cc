@@ -160,6 +160,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"generation", status.generation.value},
           {"recoveries", status.recoveries},
           {"checkpoint", status.checkpoint.empty() ? json(nullptr) : json(status.checkpoint)},
+          {"trace", status.trace.empty() ? json(nullptr) : json(status.trace)},
           {"root_cause", root_cause_json(status.root_cause, logs)},
           {"warnings", status.warnings},
           {"time", to_unix_seconds(chief.wall_nanoseconds)},

@@ -203,7 +203,7 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
   const Heartbeat* heartbeat = std::get_if<Heartbeat>(&event.message);
   if (heartbeat != nullptr) {
     tasks_.hear(now, event.from, *heartbeat, findings);
-    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent}}, actions);
+    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent, heartbeat->clock}}, actions);
   }
   tell_job(now, findings, actions);
   const JobId id = std::visit(JobOf{}, event.message);
@@ -264,6 +264,20 @@ void Cluster::on(Instant now, const Persisted& event, Actions& actions) {
     actions.push_back(std::move(answer.mapped()));
   Turn turn = this->turn(now, actions);
   for (auto& [id, job] : jobs_) job->on_persisted(turn, event.ticket);
+}
+
+void Cluster::on(Instant now, const TraceWritten& event, Actions& actions) {
+  const auto job = jobs_.find(event.job);
+  if (job == jobs_.end()) return;
+  if (!event.path.empty()) traces_[event.job] = event.path;
+  const char* const kind = event.path.empty() ? "trace_failed" : "trace_written";
+  const std::uint64_t step = job->second->reached().value;
+  const std::uint8_t level = event.path.empty() || !event.is_whole ? 2 : 1;
+  actions.push_back(Note{level,
+                         "job " + job->second->name() + " (" + std::to_string(event.job.value) + "): " + event.text,
+                         kind, job->second->name(), step});
+  Turn turn = this->turn(now, actions);
+  turn.persist(EventRecord{0, event.job, kind, "", step, event.text});
 }
 
 void Cluster::on(Instant now, const Tick&, Actions& actions) {

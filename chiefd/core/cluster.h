@@ -69,6 +69,8 @@ class Cluster {
   bool has_ended(JobId job) const;
   // The status of a job, which must be known. It includes the current state of all tasks of the cluster.
   JobStatus status(JobId job, Instant now) const;
+  // The tasks that the job uses or has used last, also lost ones. The job must be known.
+  std::vector<Member> members_of(JobId job) const { return jobs_.at(job)->members(); }
   // The state of all tasks, with their figures in the current job if there is one.
   std::vector<TaskStatus> tasks(Instant now) const;
   // An invariant that a bug has broken in the last step, such as "J4: job 3: ...". None: all invariants hold.
@@ -86,6 +88,7 @@ class Cluster {
   void on(Instant now, const Persisted& event, Actions& actions);
   void on(Instant now, const FolderDone& event, Actions& actions);
   void on(Instant now, const Reconfigured& event, Actions& actions);
+  void on(Instant now, const TraceWritten& event, Actions& actions);
   void on(Instant now, const Tick& event, Actions& actions);
   // Why the task doesn't obey this chief. "": the task obeys it. A task doesn't obey this chief if it obeys another
   // chief of the same journal, with a later term or with the same term. Then this chief runs on an old copy of the
@@ -146,6 +149,7 @@ class Cluster {
   std::deque<EventRecord> past_events_;         // until start()
   const EventClocks begun_at_;
   std::map<JobId, std::string> unreadable_;                // jobs whose file this version can't parse, and why
+  std::map<JobId, std::string> traces_;                    // the path of the newest trace of each job that has one
   std::map<JobId, std::map<TaskId, TaskFigures>> frozen_;  // the figures at the end of each ended job
 };
 

@@ -182,6 +182,7 @@ void Cluster::forget_old_jobs() {
       continue;
     }
     frozen_.erase(it->first);
+    traces_.erase(it->first);
     it = jobs_.erase(it);
     --ended;
   }

@@ -120,11 +120,18 @@ struct FolderDone {
 struct Reconfigured {
   Duration heartbeat_timeout{};
 };
+// The shell has written the trace of a job (train.profile_steps), or has failed to.
+struct TraceWritten {
+  JobId job;
+  std::string path;      // "": no trace is written
+  bool is_whole = true;  // false: events of some task are missing
+  std::string text;      // a sentence for the operator
+};
 // Some time has passed. The shell sends a tick at least every Timeouts::interval.
 struct Tick {};
 
 using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Save, Persisted,
-                           FolderDone, Reconfigured, Tick>;
+                           FolderDone, Reconfigured, TraceWritten, Tick>;
 
 // ---- actions
 

@@ -1,6 +1,7 @@
 // The core's status as plain values. The shell writes it as JSON (chiefd/status_json.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -124,8 +125,11 @@ struct JobStatus {
   // count too.
   std::uint64_t examples_heard = 0;
   CheckpointFigures checkpoints;
-  std::string checkpoint_directory;  // "": none are taken
-  Duration checkpoint_every{};       // 0: not by time
+  std::string checkpoint_directory;              // "": none are taken
+  Duration checkpoint_every{};                   // 0: not by time
+  Duration stall_timeout{};                      // JobSection::stall_timeout
+  std::array<std::uint64_t, 2> profile_steps{};  // TrainSection::profile_steps
+  std::string trace;                             // path of the newest trace that this chief has written; "": none
   std::vector<TaskStatus> tasks;
 };
 

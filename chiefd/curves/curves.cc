@@ -67,9 +67,13 @@ void Curves::hear(const EventRecord& event) {
     early_ = event;
 }
 
+std::string Curves::folder_of(const JobStatus& status) {
+  return status.checkpoint_directory.empty() ? "" : status.checkpoint_directory + "/" + status.name + "/events";
+}
+
 void Curves::begin(Instant now, const JobStatus& status) {
   job_ = status.job;
-  folder_ = status.checkpoint_directory.empty() ? "" : status.checkpoint_directory + "/" + status.name + "/events";
+  folder_ = folder_of(status);
   is_recording_ = is_file_open_ = false;
   recorded_ = 0;
   began_ = now;

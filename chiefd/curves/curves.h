@@ -43,6 +43,9 @@ class Curves {
   // the checkpoint's step.
   void hear(const EventRecord& event);
 
+  // The folder of the event files of a job with this status; "": the job has none.
+  static std::string folder_of(const JobStatus& status);
+
   std::optional<JobId> job() const { return job_; }
   const std::vector<CurvePoint>& points() const { return points_; }
   const std::vector<EvaluationStatus>& evaluations() const { return evaluations_; }

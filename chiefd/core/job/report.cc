@@ -55,6 +55,8 @@ JobStatus JobReport::status(Instant now) const {
   status.checkpoints = stats_.figures(now);
   status.checkpoint_directory = setup_.config().checkpoint.directory;
   status.checkpoint_every = setup_.config().checkpoint.every;
+  status.stall_timeout = setup_.config().job.stall_timeout;
+  status.profile_steps = setup_.config().train.profile_steps;
   add_progress(status, now);
   return status;
 }

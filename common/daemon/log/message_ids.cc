@@ -41,6 +41,8 @@ constexpr MessageId kMessageIds[] = {
     {"checkpoint_retention", "9b176ccfbd594885936356179a0c909f"},
     {"checkpoint_program", "5e0b6c1f4a9d4e6f8d27b1c3a0f59e42"},
     {"checkpoint_broken", "53a6b8af5c534513b0d13227ed86bf5b"},
+    {"trace_written", "3f1a6c0e8d5b4b7fa2c94e17d06b835c"},
+    {"trace_failed", "b84d27e1c6f9450ea3178f5d2c0e9a64"},
     {kCrashed, "c81723686d0540d0b346bc88321131a8"},
     {kEnded, "27c8dea04d7f4a53b013451116c62272"},
     {kReloaded, "905197d25e3342c0860ff67388996cd2"},

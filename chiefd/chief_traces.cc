@@ -1,0 +1,100 @@
+// The part of Chief that collects the trace of a job with train.profile_steps and has it written. See chief.h.
+#include <algorithm>
+#include <asio/post.hpp>
+#include <utility>
+
+#include "chiefd/chief.h"
+#include "common/daemon/clock.h"
+
+namespace disttrain::chiefd {
+
+// Tells the collector which tasks train. Asks for the status of a job without a profile only once, because the status
+// of a large job takes long.
+void Chief::watch_trace() {
+  const std::optional<JobId> job = cluster_->current_or_last();
+  if (!job || cluster_->has_ended(*job) || (watched_ == job && !is_profiled_)) return;
+  const JobStatus status = cluster_->status(*job, daemon::now());
+  watched_ = job;
+  is_profiled_ = status.profile_steps[1] != 0;
+  if (!is_profiled_) return;
+  TraceCollector::RunningJob running{.job = *job,
+                                     .generation = status.generation,
+                                     .name = status.name,
+                                     .mode = status.mode,
+                                     .steps = status.profile_steps,
+                                     .folder = Curves::folder_of(status),
+                                     .patience = status.stall_timeout,
+                                     .reached = Step(status.global_step)};
+  for (const Member& member : cluster_->members_of(*job)) running.members.insert(member.task);
+  for (const TaskStatus& task : status.tasks) {
+    const bool lives =
+        task.state == TaskState::kReady || task.state == TaskState::kRunning || task.state == TaskState::kSilent;
+    if (lives && running.members.contains(task.task)) running.living.insert(task.task);
+  }
+  traces_.watch(running);
+}
+
+void Chief::hear_trace(const Member& from, const TraceEvents& piece) {
+  watch_trace();
+  traces_.hear(daemon::now(), from.task, piece);
+  take_trace();
+}
+
+void Chief::note_evaluation(const Member& from, const Evaluated& evaluated) {
+  const Instant now = daemon::now();
+  traces_.note(
+      {now, now, "evaluated", to_string(from.task) + ": loss " + std::to_string(evaluated.loss), evaluated.step.value});
+}
+
+void Chief::note_folder_work(const FolderWork& action) {
+  if (std::holds_alternative<BeginAttempt>(action.work)) attempt_began_ = daemon::now();
+  if (std::holds_alternative<CommitAttempt>(action.work)) commit_ticket_ = action.ticket;
+}
+
+void Chief::note_folder_done(const FolderDone& done) {
+  if (done.ticket != commit_ticket_ || commit_ticket_ == Ticket()) return;
+  commit_ticket_ = Ticket();
+  const std::string text = done.answer ? done.answer->path : done.answer.error().message;
+  traces_.note({attempt_began_, daemon::now(), done.answer ? "checkpoint" : "failed checkpoint", text, 0});
+}
+
+void Chief::take_trace() {
+  std::optional<TraceBook> book = traces_.take(daemon::now());
+  if (!book) return;
+  written_traces_.insert(book->job);
+  trace_writer_->write(std::move(*book));
+}
+
+void Chief::end_trace(JobId job) {
+  traces_.end(daemon::now(), job);
+  take_trace();
+  if (awaits_trace(job) || told_ == job || watched_ != job || !is_profiled_) return;
+  const JobStatus status = cluster_->status(job, daemon::now());
+  if (status.global_step == 0) return;
+  const std::string steps = std::to_string(status.profile_steps[0]) + " to " + std::to_string(status.profile_steps[1]);
+  asio::post(loop_, [this, alive = std::weak_ptr<bool>(is_alive_), job, steps] {
+    if (!alive.expired())
+      step(TraceWritten{job, "", false,
+                        "this chief has written no trace of steps " + steps +
+                            " (train.profile_steps), because no task has recorded any of them"});
+  });
+}
+
+// A client that follows a job, such as `disttrain up`, ends when the status says that the job has ended. So it gets
+// this status only when the trace is written, or after kLongestHold if the file system hangs.
+bool Chief::is_held_for_trace(const Waiter& waiter, Instant now) const {
+  constexpr Duration kLongestHold = 2 * TraceCollector::kPatienceAtEnd;
+  return awaits_trace(waiter.job) && now < waiter.deadline + kLongestHold &&
+         is_final(cluster_->status(waiter.job, now).state);
+}
+
+void Chief::finish_trace(const TraceWritten& written) {
+  written_traces_.erase(written.job);
+  told_ = written.job;
+  step(written);
+  const std::vector<JobId> jobs = cluster_->jobs();
+  if (std::ranges::find(jobs, written.job) != jobs.end() && cluster_->has_ended(written.job))
+    answer_waiters(written.job);
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,76 @@
+#include "chiefd/traces/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "chiefd/traces/trace_json.h"
+#include "common/daemon/clock.h"
+#include "common/daemon/threads.h"
+#include "common/os/descriptor.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+tl::unexpected<Error> cannot(const std::string& what, const std::string& path) {
+  return fail(ErrorCode::kFailed, "can't " + what + " " + path + ": " + std::strerror(errno));
+}
+
+Status write_all(int fd, const std::string& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return cannot("write to", path);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status write_file(const TraceBook& book, const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.get() < 0) return cannot("create", path);
+  if (Status ok = write_trace(book, [&](std::string_view text) { return write_all(file.get(), path, text); }); !ok)
+    return ok;
+  if (::fsync(file.get()) != 0) return cannot("sync", path);
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> write_trace_file(const TraceBook& book, std::int64_t wall_seconds) {
+  if (::mkdir(book.folder.c_str(), 0777) != 0 && errno != EEXIST) return cannot("make the folder", book.folder);
+  const std::string path = book.folder + "/trace-" + std::to_string(wall_seconds) + "-steps-" +
+                           std::to_string(book.steps[0]) + "-" + std::to_string(book.steps[1]) + ".json";
+  const std::string temporary = path + ".tmp";
+  Status written = write_file(book, temporary);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot("rename", temporary);
+  if (written) return path;
+  ::unlink(temporary.c_str());
+  return tl::unexpected(written.error());
+}
+
+TraceWriter::TraceWriter(Done done)
+    : done_(std::move(done)), work_(asio::make_work_guard(loop_)), thread_([this] {
+        daemon::name_thread("traces");
+        loop_.run();
+      }) {}
+
+TraceWriter::~TraceWriter() {
+  work_.reset();
+  thread_.join();
+}
+
+void TraceWriter::write(TraceBook book) {
+  asio::post(loop_, [this, shared = std::make_shared<TraceBook>(std::move(book))] {
+    done_(*shared, write_trace_file(*shared, daemon::wall_nanoseconds() / 1'000'000'000));
+  });
+}
+
+}  // namespace disttrain::chiefd
