@@ -93,6 +93,8 @@ void print_summary(std::ostream& out, const Json& status) {
   if (const double recoveries = number_of(status, "recoveries"); recoveries > 0)
     out << "  " << with_commas(recoveries) << (recoveries == 1 ? " recovery" : " recoveries") << '\n';
   print_checkpoint(out, status);
+  if (const std::string trace = text_of(status, "trace"); !trace.empty())
+    out << "  trace " << trace << " (open it in ui.perfetto.dev)\n";
   const auto evaluation = status.find("evaluation");
   if (evaluation != status.end() && evaluation->is_object()) {
     out << "  test ";
@@ -166,6 +168,7 @@ Json failed_status(const Json& last, const std::string& job, const std::string& 
               {"recoveries", 0},
               {"skipped", 0},
               {"checkpoint", nullptr},
+              {"trace", nullptr},
               {"tasks", Json::array()}};
   }
   status["state"] = "failed";
