@@ -8,6 +8,10 @@ bool is_number(const ColumnSection& column) {
   return column.kind == ColumnKind::kNumeric && column.boundaries.empty();
 }
 
+bool is_image(const ColumnSection& column) {
+  return column.kind == ColumnKind::kImage;
+}
+
 bool is_category(const ColumnSection& column) {
   return column.kind == ColumnKind::kCategory || (column.kind == ColumnKind::kNumeric && !column.boundaries.empty());
 }
@@ -32,7 +36,12 @@ void take_column_sizes(const std::vector<ColumnSection>& columns, const std::vec
                        ModelSection& model) {
   if (model.builtin != "wide_deep") return;
   if (model.wide_deep.numeric == 0)
-    model.wide_deep.numeric = static_cast<std::uint32_t>(std::count_if(columns.begin(), columns.end(), is_number));
+    for (const ColumnSection& column : columns) {
+      if (!is_number(column)) continue;
+      std::uint64_t values = 1;
+      for (const std::uint32_t size : column.shape) values *= size;
+      model.wide_deep.numeric += static_cast<std::uint32_t>(values);
+    }
   if (model.wide_deep.categories.empty()) model.wide_deep.categories = categories;
 }
 

@@ -10,6 +10,8 @@ namespace disttrain {
 
 // Whether the column's values are numbers of the array "inputs".
 bool is_number(const ColumnSection& column);
+// Whether the column's values are the pixels of an image, which are the array "inputs".
+bool is_image(const ColumnSection& column);
 // Whether the column's values are whole numbers of the array "categories".
 bool is_category(const ColumnSection& column);
 

@@ -37,14 +37,26 @@ enum class ClipKind : std::uint8_t { kNone, kGlobalNorm, kValue };
 enum class StateRule : std::uint8_t { kMean, kLowestRank };
 enum class NonfiniteAction : std::uint8_t { kSkip, kFail };
 enum class Sharding : std::uint8_t { kLease, kNone };
-enum class DataFormat : std::uint8_t { kIdx, kCsv, kNpy, kText };
+enum class DataFormat : std::uint8_t {
+  kIdx,
+  kCsv,
+  kNpy,
+  kText,
+  kTfrecord,
+  kLibsvm,
+  kJsonl,
+  kWebdataset,
+  kImages,
+  kNpz,
+  kParquet
+};
 // What becomes of a column of the data.
-enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore };
+enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage };
 enum class Normalise : std::uint8_t { kNone, kStandard };
 enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
 enum class Restore : std::uint8_t { kNewest, kNone };
-enum class ShuffleKind : std::uint8_t { kEpoch, kBuffer, kNone };
+enum class ShuffleKind : std::uint8_t { kEpoch, kBuffer, kNone, kBlocks };
 
 // The distribution of a variable's initial values. `scale` is the standard deviation for kNormal, and the limit for
 // kUniform, whose values are in +-scale; the other kinds don't use it. kGlorot: uniform in +-sqrt(6 / (fan_in +
@@ -157,6 +169,14 @@ struct ColumnSection {
   std::uint32_t hash = 0;          // category: the number is a hash of the word, below this; 0: there is a vocabulary
   std::vector<std::string> cross;  // category: combines these categories (names of columns) to one; needs `hash`
   std::string strip;               // label: these characters are removed from the end of a word
+  // numeric: the shape of a record's values; {} = one value. image: channels (1 or 3), height and width
+  std::vector<std::uint32_t> shape;
+  // image, in training only: cut a random part of the image and scale it to the size of `shape`; mirror half of the
+  // images
+  bool crop = false;
+  bool flip = false;
+  // numeric, libsvm: whether the first index of a record's values is 0; false: 1
+  bool zero_based = false;
 };
 
 struct DataSection {
@@ -167,13 +187,21 @@ struct DataSection {
   std::array<std::uint64_t, 2> records = {0, 0};  // [begin, end), {0, 0} = all
   Sharding sharding = Sharding::kLease;
   ShuffleKind shuffle = ShuffleKind::kEpoch;
-  std::uint64_t shuffle_buffer = 0;    // records, for kBuffer
-  double scale = 1.0;                  // each value of a record is multiplied by this
-  std::vector<ColumnSection> columns;  // csv: what becomes of each column; empty: all are inputs, the last is the label
-  std::vector<std::string> missing;    // with columns: words that mean that a value is missing, beside the empty one
-  std::uint32_t window = 65;           // text: bytes of a record, 1 .. 2^24
-  std::uint32_t stride = 0;            // text: bytes from one record to the next; 0 = window - 1, at least 1
-  std::uint32_t prefetch = 2;          // batches, 1..1024; see batches_ahead()
+  std::uint64_t shuffle_buffer = 0;   // records, for kBuffer
+  std::uint64_t shuffle_window = 16;  // blocks whose records are shuffled together, for kBlocks; at least 1
+  double scale = 1.0;                 // each value of a record is multiplied by this
+  // What becomes of each column. csv: may be empty, then all are inputs and the last one is the label. idx, npy, text:
+  // empty
+  std::vector<ColumnSection> columns;
+  std::vector<std::string> missing;  // with columns: words that mean that a value is missing, beside the empty one
+  std::uint32_t window = 65;         // text: bytes of a record, 1 .. 2^24
+  std::uint32_t stride = 0;          // text: bytes from one record to the next; 0 = window - 1, at least 1
+  std::uint32_t prefetch = 2;        // batches, 1..1024; see batches_ahead()
+  // The most memory for the records of a data set, in bytes; 0 = "auto". Larger data sets are read from their files
+  // again for each batch.
+  std::uint64_t memory = 0;
+  std::string index;  // folder for the indexes of data files; "" = beside the data. The reader makes it absolute
+  std::uint32_t threads = 0;  // threads that make batches; 0 = "auto": 1 for a data set in memory
 };
 
 struct OptimizerConfig {

@@ -63,6 +63,7 @@ struct JobDescribed {
   JobId job;
   ModelSpec model;
   std::uint64_t train_records = 0;       // number of records for training, after data.records is applied
+  std::uint64_t train_hash = 0;          // of these records (Dataset::hash()); 0: not known
   std::uint64_t evaluation_records = 0;  // 0 without [evaluate]
   std::vector<Member> unreachable{};     // the owners in DescribeJob::reach that the worker can't reach
 
@@ -101,6 +102,7 @@ struct OpenJob {
   std::vector<Owner> owners;
   Roster roster;
   std::uint64_t train_records = 0;
+  std::uint64_t train_hash = 0;
   bool evaluates = false;  // this worker does the evaluations during the training
   Step clock;              // start value of the worker's clock, which counts the worker's own steps
 };

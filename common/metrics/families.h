@@ -140,6 +140,10 @@ inline constexpr Family<3> kDataErrors{"data_errors_total",
                                        "Loads of training or evaluation data that failed, by reason"};
 inline constexpr Family<2> kDataPrefetchDepth{
     "data_prefetch_depth", Kind::kGauge, {"task", "job"}, "Batches ready for the next steps"};
+inline constexpr Family<3> kDataStage{"data_stage_seconds_total",
+                                      Kind::kCounter,
+                                      {"task", "job", "stage"},
+                                      "Seconds of the input threads, by stage: read, decode, transform, batch"};
 inline constexpr Family<2> kDataStall{
     "data_stall_seconds_total", Kind::kCounter, {"task", "job"}, "Seconds that steps waited for a batch"};
 

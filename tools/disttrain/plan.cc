@@ -243,8 +243,17 @@ std::uint64_t worker_memory(const Plan& plan) {
   return buffers * plan.parameter_bytes + batches_ahead(plan.job.data, batch) * batch + evaluation;
 }
 
+// What a worker needs besides worker_memory() for the records of files with [data.columns].
+std::string note_on_records(const DataSection& data) {
+  const std::string most =
+      data.memory == 0 ? "a quarter of its free memory" : bytes_text(data.memory) + " (data.memory)";
+  return "for the training records each worker needs up to " + most +
+         ", and as much for those of [evaluate]; of larger data sets it keeps only some records in memory";
+}
+
 std::vector<std::string> notes_of(const Plan& plan) {
   std::vector<std::string> notes;
+  if (!plan.job.data.columns.empty()) notes.push_back(note_on_records(plan.job.data));
   if (plan.job.train.clip.kind == ClipKind::kGlobalNorm && plan.job.train.mode != Mode::kSync)
     notes.push_back(
         "with clip.kind = global_norm a worker sends no gradient before it has computed and clipped all of them");

@@ -21,13 +21,16 @@ void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
   b.setJob(m.job.value);
   write(m.model, b.initModel());
   b.setTrainRecords(m.train_records);
+  b.setTrainHash(m.train_hash);
   b.setEvaluationRecords(m.evaluation_records);
   write_list(b.initUnreachable(list_size(m.unreachable, kMaxShards, "unreachable ps tasks")), m.unreachable);
 }
 
 JobDescribed read(schema::JobDescribed::Reader r) {
-  return JobDescribed{JobId(r.getJob()), read(r.getModel()),
+  return JobDescribed{JobId(r.getJob()),
+                      read(r.getModel()),
                       read_number(r.getTrainRecords(), kMaxRecords, "the number of records"),
+                      r.getTrainHash(),
                       read_number(r.getEvaluationRecords(), kMaxRecords, "the number of records"),
                       read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks")};
 }
@@ -92,12 +95,14 @@ void write(const OpenJob& m, schema::OpenJob::Builder b) {
   write_placed(m, b);
   b.setEvaluates(m.evaluates);
   b.setClock(m.clock.value);
+  b.setTrainHash(m.train_hash);
 }
 
 OpenJob read(schema::OpenJob::Reader r) {
   auto m = read_placed<OpenJob>(r);
   m.evaluates = r.getEvaluates();
   m.clock = Step(r.getClock());
+  m.train_hash = r.getTrainHash();
   return m;
 }
 

@@ -61,12 +61,17 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
   b.setHash(v.hash);
   write_words(b.initCross(list_size(v.cross, kMaxColumnWords, "cross")), v.cross);
   b.setStrip(write_path(v.strip, "strip"));
+  auto shape = b.initShape(list_size(v.shape, kMaxDimensions, "shape"));
+  for (unsigned i = 0; i < shape.size(); ++i) shape.set(i, v.shape[i]);
+  b.setCrop(v.crop);
+  b.setFlip(v.flip);
+  b.setZeroBased(v.zero_based);
 }
 
 static ColumnSection read(schema::DataColumn::Reader r) {
   ColumnSection v;
   v.name = read_path(r.getName(), "name");
-  v.kind = read_enum(r.getKind(), ColumnKind::kIgnore, "kind");
+  v.kind = read_enum(r.getKind(), ColumnKind::kImage, "kind");
   v.from = read_path(r.getFrom(), "from");
   v.missing = read_optional(r.getHasMissing(), r.getMissing(), "missing");
   v.normalise = read_enum(r.getNormalise(), Normalise::kStandard, "normalise");
@@ -78,6 +83,10 @@ static ColumnSection read(schema::DataColumn::Reader r) {
   v.hash = r.getHash();
   v.cross = read_words(r.getCross(), "cross");
   v.strip = read_path(r.getStrip(), "strip");
+  for (const std::uint32_t size : bounded(r.getShape(), kMaxDimensions, "shape")) v.shape.push_back(size);
+  v.crop = r.getCrop();
+  v.flip = r.getFlip();
+  v.zero_based = r.getZeroBased();
   return v;
 }
 
@@ -91,6 +100,10 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setSharding(write_enum<schema::Sharding>(v.sharding));
   b.setShuffle(write_enum<schema::ShuffleKind>(v.shuffle));
   b.setShuffleBuffer(v.shuffle_buffer);
+  b.setShuffleWindow(v.shuffle_window);
+  b.setMemory(v.memory);
+  b.setIndex(write_path(v.index, "index"));
+  b.setThreads(v.threads);
   b.setScale(v.scale);
   b.setPrefetch(v.prefetch);
   b.setWindow(v.window);
@@ -102,14 +115,18 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
 
 static DataSection read(schema::DataSection::Reader r) {
   DataSection v;
-  v.format = read_enum(r.getFormat(), DataFormat::kText, "format");
+  v.format = read_enum(r.getFormat(), DataFormat::kParquet, "format");
   v.path = read_path(r.getPath(), "path");
   v.files = read_path(r.getFiles(), "files");
   v.labels = read_path(r.getLabels(), "labels");
   v.records = {r.getRecordsBegin(), r.getRecordsEnd()};
   v.sharding = read_enum(r.getSharding(), Sharding::kNone, "sharding");
-  v.shuffle = read_enum(r.getShuffle(), ShuffleKind::kNone, "shuffle");
+  v.shuffle = read_enum(r.getShuffle(), ShuffleKind::kBlocks, "shuffle");
   v.shuffle_buffer = r.getShuffleBuffer();
+  v.shuffle_window = r.getShuffleWindow();
+  v.memory = r.getMemory();
+  v.index = read_path(r.getIndex(), "index");
+  v.threads = r.getThreads();
   v.scale = read_finite(r.getScale(), "scale");
   v.prefetch = r.getPrefetch();
   v.window = r.getWindow();

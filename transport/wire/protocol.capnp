@@ -130,10 +130,10 @@ enum ClipKind { none @0; globalNorm @1; value @2; }
 enum StateRule { mean @0; lowestRank @1; }
 enum NonfiniteAction { skip @0; fail @1; }
 enum Sharding { lease @0; none @1; }
-enum DataFormat { idx @0; csv @1; npy @2; text @3; }
+enum DataFormat { idx @0; csv @1; npy @2; text @3; tfrecord @4; libsvm @5; jsonl @6; webdataset @7; images @8; npz @9; parquet @10; }
 enum OnWorkerLoss { shrink @0; wait @1; }
 enum Restore { newest @0; none @1; }
-enum ShuffleKind { epoch @0; buffer @1; none @2; }
+enum ShuffleKind { epoch @0; buffer @1; none @2; blocks @3; }
 enum Stem { cifar @0; imagenet @1; }
 
 struct Initializer {
@@ -224,6 +224,10 @@ struct DataSection {
   stride @12 :UInt32;
   columns @13 :List(DataColumn);
   missing @14 :List(Text);
+  shuffleWindow @15 :UInt64;
+  memory @16 :UInt64;
+  index @17 :Text;
+  threads @18 :UInt32;
 }
 
 enum ColumnKind {
@@ -231,6 +235,7 @@ enum ColumnKind {
   category @1;
   label @2;
   ignore @3;
+  image @4;
 }
 
 enum Normalise {
@@ -254,6 +259,10 @@ struct DataColumn {
   hash @12 :UInt32;
   cross @13 :List(Text);
   strip @14 :Text;
+  shape @15 :List(UInt32);
+  crop @16 :Bool;
+  flip @17 :Bool;
+  zeroBased @18 :Bool;
 }
 
 struct Optimizer {
@@ -503,6 +512,7 @@ struct JobDescribed {
   trainRecords @2 :UInt64;
   evaluationRecords @3 :UInt64;
   unreachable @4 :List(Member);  # the ps tasks of DescribeJob.reach that didn't answer
+  trainHash @5 :UInt64;  # of the training records; 0: not known
 }
 
 # chief -> every ps. The ps makes the shards that `owners` assigns to it, with their memory and their first values. It
@@ -542,6 +552,7 @@ struct OpenJob {
   trainRecords @7 :UInt64;
   evaluates @8 :Bool;
   clock @9 :UInt64;
+  trainHash @10 :UInt64;
 }
 
 struct JobOpened {

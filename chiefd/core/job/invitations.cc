@@ -45,11 +45,14 @@ void Invitations::invite_all(Turn& turn) {
 void Invitations::on_described(Turn& turn, const Member& from, const JobDescribed& described) {
   const std::optional<JobDescribed>& known = generation_.described();
   if (!candidates_.end_invitation(from) || !known) return;
-  if (!(described.model == known->model) || described.train_records != known->train_records)
+  const bool same_records =
+      described.train_records == known->train_records && described.train_hash == known->train_hash;
+  if (!(described.model == known->model) || !same_records)
     return events_.tell(turn, "worker_refused", 2,
                         to_string(from.task) + " can't take part: its model or its data (" +
                             std::to_string(described.train_records) + " training records) differs from the job's (" +
                             std::to_string(known->train_records) +
+                            (described.train_records == known->train_records ? " other training records" : "") +
                             "); use the same files and the same version on every host",
                         from.task);
   candidates_.note_prepared(from);

@@ -118,6 +118,7 @@ OpenJob Launch::order_to_open(const Member& worker) const {
                  .owners = generation_.owners(),
                  .roster = workers_.roster(),
                  .train_records = generation_.described()->train_records,
+                 .train_hash = generation_.described()->train_hash,
                  .evaluates = workers_.evaluator() == worker,
                  .clock = clock_of(worker)};
 }

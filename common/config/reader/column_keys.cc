@@ -1,5 +1,6 @@
 // The keys of [data.columns], and the rules between them. Each column is a table, and its name is the user's.
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostWords = 1 << 16;
 constexpr std::int64_t kMostHash = 1 << 24;
+constexpr std::uint64_t kMostValues = 1 << 26;  // of a column in a record
 
 // `field`, but write() leaves the key out unless is_set() returns true.
 template <typename IsSet>
@@ -44,8 +46,9 @@ Keys column_keys(ColumnSection& column) {
                                    {{"numeric", ColumnKind::kNumeric},
                                     {"category", ColumnKind::kCategory},
                                     {"label", ColumnKind::kLabel},
-                                    {"ignore", ColumnKind::kIgnore}},
-                                   {"weight", "image", "tokens"})),
+                                    {"ignore", ColumnKind::kIgnore},
+                                    {"image", ColumnKind::kImage}},
+                                   {"weight", "tokens"})),
        "what becomes of the column"},
       {"from", not_if_empty(text(column.from), column.from), "the column's name in the data files; \"\" = NAME"},
       {"missing", optional_real(column.missing, {-kNoLimit, true, kNoLimit, true}),
@@ -70,6 +73,15 @@ Keys column_keys(ColumnSection& column) {
       {"cross", texts(column.cross, 16), "category: combines the categories of these columns to one; needs hash"},
       {"strip", not_if_empty(text(column.strip), column.strip),
        "label: these characters are removed from the end of a word"},
+      {"shape", if_set(integers(column.shape, 1, 1 << 24), [&column] { return !column.shape.empty(); }),
+       "numeric: the shape of a record's values; without it, one value. image, required: channels (1 or 3), height, "
+       "width"},
+      {"crop", if_set(boolean(column.crop), [&column] { return column.crop; }),
+       "image: training takes a random part of each image, scaled to the shape"},
+      {"flip", if_set(boolean(column.flip), [&column] { return column.flip; }),
+       "image: training mirrors half of the images"},
+      {"zero_based", if_set(boolean(column.zero_based), [&column] { return column.zero_based; }),
+       "libsvm: whether the first index is 0; without it, the first index is 1"},
   };
 }
 
@@ -94,16 +106,33 @@ class Columns {
       label = &column;
     }
     const bool has_input = std::any_of(columns_.begin(), columns_.end(), [](const ColumnSection& column) {
-      return is_number(column) || is_category(column);
+      return is_number(column) || is_category(column) || is_image(column);
     });
+    check_images();
     if (!has_input && label != nullptr)
       reading_.refuse("data.columns",
-                      "data.columns has no column of the kind \"numeric\" or \"category\"; add the inputs");
+                      "data.columns has no column of the kind \"numeric\", \"category\" or \"image\"; add the inputs");
     if (label == nullptr && has_input && !reading_.has_unknown("data.columns"))
       reading_.refuse("data.columns", "data.columns has no label; give one of the columns the kind \"label\"");
   }
 
  private:
+  // The pixels of an image are the model's only inputs, because they are bytes and other numbers are floats.
+  void check_images() const {
+    const ColumnSection* image = nullptr;
+    for (const ColumnSection& column : columns_) {
+      if (!is_image(column)) continue;
+      const bool is_sized = column.shape.size() == 3 && (column.shape[0] == 1 || column.shape[0] == 3);
+      if (!is_sized)
+        refuse(column, "shape", "must be [channels, height, width] with 1 or 3 channels, as in [3, 224, 224]");
+      if (image != nullptr) refuse(column, "kind", "is \"image\", as that of " + image->name + "; keep one of them");
+      image = &column;
+    }
+    for (const ColumnSection& column : columns_)
+      if (image != nullptr && (is_number(column) || is_category(column)))
+        refuse(column, "kind", "can't be combined with the image " + image->name + "; leave one of them out");
+  }
+
   static std::string section_of(const ColumnSection& column) { return "data.columns." + column.name + "."; }
 
   void refuse(const ColumnSection& column, const std::string& key, const std::string& what) const {
@@ -117,6 +146,13 @@ class Columns {
     const bool is_word = column.kind == ColumnKind::kCategory && column.cross.empty();
     const bool is_label = column.kind == ColumnKind::kLabel;
     only_with(reading_, is_numeric, section, {"missing", "boundaries"}, "kind = \"numeric\"");
+    only_with(reading_, is_numeric || is_image(column), section, {"shape"}, "kind = \"numeric\" or \"image\"");
+    only_with(reading_, is_image(column), section, {"crop", "flip"}, "kind = \"image\"");
+    only_with(reading_, column.shape.empty(), section, {"boundaries"}, "one value; the column has a shape");
+    std::uint64_t values = 1;
+    for (const std::uint32_t size : column.shape) values = std::min(values * size, kMostValues + 1);
+    if (values > kMostValues)
+      refuse(column, "shape", "has more than " + std::to_string(kMostValues) + " values; expected at most that");
     only_with(reading_, is_numeric && column.boundaries.empty(), section, {"normalise"},
               "kind = \"numeric\" and without boundaries");
     only_with(reading_, column.normalise == Normalise::kStandard, section, {"mean", "deviation"},
@@ -205,11 +241,38 @@ Field data_columns(std::vector<ColumnSection>& to) {
 
 void check_columns(const JobConfig& job, Reading& reading) {
   const DataSection& data = job.data;
-  if (data.columns.empty()) return only_with(reading, false, "data.", {"missing"}, "data.columns");
-  only_with(reading, data.format == DataFormat::kCsv, "data.", {"columns"}, "format = \"csv\"");
+  const bool takes = data.format != DataFormat::kIdx && data.format != DataFormat::kNpy &&
+                     data.format != DataFormat::kNpz && data.format != DataFormat::kText;
+  const bool needs = takes && data.format != DataFormat::kCsv;
+  only_with(reading, !data.columns.empty(), "data.", {"missing", "memory", "index", "shuffle_window"}, "data.columns");
+  if (data.shuffle == ShuffleKind::kBlocks && data.columns.empty())
+    reading.refuse("data.shuffle", "data.shuffle = \"blocks\" is for data.columns; set it to \"epoch\"");
+  only_with(reading, data.shuffle == ShuffleKind::kBlocks, "data.", {"shuffle_window"}, "shuffle = \"blocks\"");
+  only_with(reading, data.format == DataFormat::kCsv, "data.", {"missing"}, "format = \"csv\"");
+  for (const ColumnSection& column : data.columns) {
+    const std::string& from = column.from.empty() ? column.name : column.from;
+    only_with(reading, data.format == DataFormat::kLibsvm && from == "features", "data.columns." + column.name + ".",
+              {"zero_based"}, "the column \"features\" of format = \"libsvm\"");
+    if (data.format == DataFormat::kImages && column.kind != ColumnKind::kIgnore && from != "image" && from != "class")
+      reading.refuse("data.columns." + column.name, "data.columns." + column.name + " takes " + quoted(from) +
+                                                        " of the files, but image files have \"image\" and \"class\" "
+                                                        "(the name of their folder); name one of them with from");
+    if (data.format == DataFormat::kLibsvm && column.kind != ColumnKind::kIgnore && from != "features" &&
+        from != "label")
+      reading.refuse("data.columns." + column.name, "data.columns." + column.name + " takes " + quoted(from) +
+                                                        " of the files, but libsvm files have \"label\" and "
+                                                        "\"features\"; name one of them with from");
+  }
+  if (needs && data.columns.empty() && !data.files.empty() && !reading.is_refused("data.format"))
+    reading.refuse("data.format",
+                   "data.format is of files with named columns, but data.columns is missing; say there what becomes of "
+                   "each column");
+  if (data.columns.empty()) return;
+  only_with(reading, takes, "data.", {"columns"}, "another format than \"idx\", \"npy\", \"npz\" and \"text\"");
   only_with(reading, data.labels.empty(), "data.", {"labels"}, "files of labels; data.columns names the label");
-  only_with(reading, data.scale == 1.0, "data.", {"scale"},
-            "files of numbers alone; normalise the columns of data.columns instead");
+  const bool has_image = std::any_of(data.columns.begin(), data.columns.end(), is_image);
+  only_with(reading, data.scale == 1.0 || has_image, "data.", {"scale"},
+            "images and files of numbers alone; normalise the columns of data.columns instead");
   Columns(data.columns, reading).check();
   const bool is_dense = !job.model.builtin.empty() && job.model.builtin != "wide_deep";
   for (const ColumnSection& column : data.columns)

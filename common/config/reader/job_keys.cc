@@ -22,15 +22,17 @@ bool is_not_empty(const std::string& text) {
   return !text.empty();
 }
 
-// "epoch", "none", or a buffer's size.
+// "epoch", "blocks", "none", or a buffer's size.
 Field shuffle(DataSection& to) {
-  const std::string expected = "\"epoch\", \"none\" or the size of a buffer (records, at least 1)";
+  const std::string expected = "\"epoch\", \"blocks\", \"none\" or the size of a buffer (records, at least 1)";
   return Field{expected,
                [&to, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* word = value.as<std::string>();
                  const auto* size = value.as<std::int64_t>();
                  if (word != nullptr && *word == "epoch") {
                    to.shuffle = ShuffleKind::kEpoch;
+                 } else if (word != nullptr && *word == "blocks") {
+                   to.shuffle = ShuffleKind::kBlocks;
                  } else if (word != nullptr && *word == "none") {
                    to.shuffle = ShuffleKind::kNone;
                  } else if (size != nullptr && *size >= 1) {
@@ -43,7 +45,9 @@ Field shuffle(DataSection& to) {
                [&to] {
                  if (to.shuffle == ShuffleKind::kBuffer)
                    return std::optional(toml(static_cast<std::int64_t>(to.shuffle_buffer)));
-                 return std::optional(toml(std::string(to.shuffle == ShuffleKind::kEpoch ? "epoch" : "none")));
+                 return std::optional(toml(std::string(to.shuffle == ShuffleKind::kEpoch    ? "epoch"
+                                                       : to.shuffle == ShuffleKind::kBlocks ? "blocks"
+                                                                                            : "none")));
                }};
 }
 
@@ -130,8 +134,14 @@ Keys data_keys(DataSection& data, bool is_needed) {
                           {{"idx", DataFormat::kIdx},
                            {"csv", DataFormat::kCsv},
                            {"npy", DataFormat::kNpy},
-                           {"text", DataFormat::kText}},
-                          {"npz", "libsvm", "jsonl", "tfrecord", "webdataset", "parquet", "images"}),
+                           {"text", DataFormat::kText},
+                           {"tfrecord", DataFormat::kTfrecord},
+                           {"libsvm", DataFormat::kLibsvm},
+                           {"jsonl", DataFormat::kJsonl},
+                           {"webdataset", DataFormat::kWebdataset},
+                           {"images", DataFormat::kImages},
+                           {"npz", DataFormat::kNpz},
+                           {"parquet", DataFormat::kParquet}}),
        "of the files"},
       {"path", needed(not_if_empty(text_of(data.path, "a folder", is_not_empty), data.path)), "folder of the files"},
       {"files",
@@ -142,9 +152,11 @@ Keys data_keys(DataSection& data, bool is_needed) {
       {"sharding", choice<Sharding>(data.sharding, {{"lease", Sharding::kLease}, {"none", Sharding::kNone}}),
        "lease: an epoch visits each record once; none: each worker visits all records"},
       {"shuffle", shuffle(data), "order of the records"},
+      {"shuffle_window", integer(data.shuffle_window, 1, 1 << 20),
+       "shuffle = \"blocks\": number of blocks whose records are shuffled together"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
       {"columns", data_columns(data.columns),
-       "csv: what becomes of each column; without it, the last column is the label"},
+       "what becomes of each column of the files; csv files without it have numbers, and the label in the last column"},
       {"missing", texts(data.missing, 1000),
        "with columns: words that mean that a value is missing, beside the empty one"},
       {"window", integer(data.window, 1, 1 << 24), "text: bytes of a record"},
@@ -152,6 +164,11 @@ Keys data_keys(DataSection& data, bool is_needed) {
        "text: bytes from the begin of a record to that of the next one; auto = window - 1"},
       {"prefetch", integer(data.prefetch, 1, 1024),
        "number of batches to read ahead or, if that is more, as many as fit into 4 MiB (at most 8)"},
+      {"memory", size_or_auto(data.memory),
+       "the most memory for the records on each worker; records of larger data sets are read again for each batch"},
+      {"index", not_if_empty(text(data.index), data.index),
+       "folder for the indexes of data files; without it, they are beside the data"},
+      {"threads", integer_or("auto", data.threads, 1, 256), "threads that make batches"},
   };
 }
 

@@ -88,8 +88,9 @@ void make_paths_absolute(TomlValue& document, const std::filesystem::path& folde
   auto* sections = document.as<TomlValue::Table>();
   set_trainers_folder(sections, folder);
   for (const auto& [section_name, key] :
-       {std::pair{"data", "path"}, std::pair{"evaluate", "path"}, std::pair{"checkpoint", "directory"},
-        std::pair{"checkpoint", "init_from"}, std::pair{"model", "program"}, std::pair{"model", "folder"}}) {
+       {std::pair{"data", "path"}, std::pair{"data", "index"}, std::pair{"evaluate", "path"},
+        std::pair{"checkpoint", "directory"}, std::pair{"checkpoint", "init_from"}, std::pair{"model", "program"},
+        std::pair{"model", "folder"}}) {
     TomlEntry* section = sections == nullptr ? nullptr : find(*sections, section_name);
     auto* keys = section == nullptr ? nullptr : section->value.as<TomlValue::Table>();
     TomlEntry* entry = keys == nullptr ? nullptr : find(*keys, key);
