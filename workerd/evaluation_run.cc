@@ -14,10 +14,11 @@ EvaluationRun::EvaluationRun(const input::Dataset* dataset, const ModelSpec& mod
   done_.parameters_hash = parameters_hash;
 }
 
-std::optional<Batch> EvaluationRun::next() {
-  const input::BatchBuffer* records = batches_ ? batches_->next() : nullptr;
-  if (records == nullptr) return std::nullopt;
-  return records->batch();
+Result<std::optional<Batch>> EvaluationRun::next() {
+  if (!batches_) return std::optional<Batch>();
+  const Result<const input::BatchBuffer*> records = batches_->next();
+  if (!records) return tl::unexpected(records.error());
+  return *records == nullptr ? std::optional<Batch>() : std::optional((*records)->batch());
 }
 
 void EvaluationRun::add(const EngineOutput& output) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/model.h"
+#include "common/result.h"
 #include "workerd/compute/engine.h"
 #include "workerd/core/events.h"
 #include "workerd/input/evaluation_batches.h"
@@ -20,8 +21,8 @@ class EvaluationRun {
   EvaluationRun(const input::Dataset* dataset, const ModelSpec& model, std::uint64_t batch_records,
                 std::uint64_t parameters_hash);
 
-  // The next batch, or none after the last one. Valid until the next call.
-  std::optional<Batch> next();
+  // The next batch, or none after the last one. Valid until the next call. Errors: those of Dataset::gather().
+  Result<std::optional<Batch>> next();
   // Adds the engine's output for that batch.
   void add(const EngineOutput& output);
   // The result. Called once, after the last batch.

@@ -6,12 +6,14 @@
 #include <functional>
 #include <limits>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
 #include "workerd/clip.h"
 #include "workerd/exchange/ps_exchange.h"
+#include "workerd/input/data_figures.h"
 #include "workerd/parameters_hash.h"
 
 namespace disttrain::workerd {
@@ -58,10 +60,23 @@ Error with_files(Error error, const JobConfig& config, bool evaluates) {
   return error;
 }
 
-input::EpochOrder order_of(const OpenJob& job, const JobConfig& config, Member self) {
+input::OrderOptions order_of(const OpenJob& job, const PreparedJob& prepared, Member self) {
+  const JobConfig& config = prepared.config;
   const bool own = config.data.sharding == Sharding::kNone;
-  const std::uint64_t seed = own ? input::own_order_seed(config.job.seed, rank_of(job.roster, self)) : config.job.seed;
-  return input::EpochOrder(job.train_records, config.data.shuffle, config.data.shuffle_buffer, seed);
+  return {.records = job.train_records,
+          .shuffle = config.data.shuffle,
+          .buffer = config.data.shuffle_buffer,
+          .window = config.data.shuffle_window,
+          .seed = own ? input::own_order_seed(config.job.seed, rank_of(job.roster, self)) : config.job.seed,
+          .blocks = prepared.training->blocks()};
+}
+
+// One thread copies records from memory fast enough. Reading and decoding files takes more.
+std::uint32_t input_threads(const PreparedJob& prepared) {
+  constexpr std::uint32_t kMost = 4;
+  if (prepared.config.data.threads != 0) return prepared.config.data.threads;
+  if (prepared.training->figures() == nullptr) return 1;
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kMost);
 }
 
 }  // namespace
@@ -77,6 +92,7 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
       ticker_(world_.loop),
       trace_(prepared.config.train) {
   step_metrics_.metrics = job_.layout.model.metrics;
+  read_before_ = prepared_.training->bytes_read();
   const std::uint64_t bytes = word_count(job_.layout.model) * sizeof(float);
   for (std::uint32_t i = 0; i < core_.buffers(); ++i) {
     parameters_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
@@ -86,9 +102,11 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
     spare_gradients_ = std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched);
   if (prepared_.config.train.accumulate > 1) parts_.emplace(job_.layout, prepared_.config.train.batch_size);
   input_ =
-      std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_.config, world_.self),
+      std::make_unique<input::Prefetcher>(*prepared_.training, order_of(job_, prepared_, world_.self),
                                           input::PrefetchOptions{.batch_size = prepared_.config.train.step_records(),
                                                                  .prefetch = ahead_of(job_, prepared_.config),
+                                                                 .threads = input_threads(prepared_),
+                                                                 .seed = prepared_.config.job.seed,
                                                                  .columns = prepared_.engine->describe().columns});
   exchange_ = std::make_unique<PsExchange>(world_.loop, world_.transport, job_.layout,
                                            PsExchangeOptions{.cluster = world_.cluster.name,
@@ -165,6 +183,11 @@ void JobRunner::supply_batches() {
       input_->recycle(std::move(batch));
       continue;
     }
+    if (!batch->made) {
+      prepared_.on_data_error(batch->made.error().code);
+      feed_one(Broken{batch->made.error()});
+      return input_->recycle(std::move(batch));
+    }
     batch_ = std::move(batch);
     feed_one(BatchReady{*wanted});
   }
@@ -215,7 +238,13 @@ void JobRunner::show_figures() {
   WorkerFigures& figures = world_.figures;
   figures.records = before_.records + input.examples;
   figures.stalled = before_.stalled + input.stalled;
+  figures.bytes_read = before_.bytes_read + prepared_.training->bytes_read() - read_before_;
   figures.batches_ready = input.ready;
+  if (const input::DataFigures* data = prepared_.training->figures()) {
+    const std::array counts = {&data->read_ns, &data->decode_ns, &data->transform_ns, &data->batch_ns};
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      figures.stages[i] = std::chrono::nanoseconds(counts[i]->load(std::memory_order_relaxed));
+  }
   world_.figures_board.write(figures);
   shown_ = now_;
   // Until another step has ended, the last one's metrics stay the newest ones.
@@ -362,8 +391,13 @@ void JobRunner::evaluate() {
     evaluation_.reset();
     return run_.reset();
   }
-  if (const std::optional<Batch> batch = run_->next())
-    return start(EngineInput{.program = Program::kEvaluate, .batch = *batch, .seed = {}});
+  const Result<std::optional<Batch>> batch = run_->next();
+  if (!batch.has_value()) {
+    run_.reset();
+    evaluation_.reset();
+    return feed(Broken{batch.error()});
+  }
+  if (batch->has_value()) return start(EngineInput{.program = Program::kEvaluate, .batch = **batch, .seed = {}});
   const EvaluationDone done = run_->done();
   run_.reset();
   evaluation_.reset();

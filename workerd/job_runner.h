@@ -149,6 +149,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   std::optional<Error> broken_;              // an action failed; feed() tells the core
   // The indices of the parameter buffer and of the gradient buffer that the engine has open.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> buffers_;
+  std::uint64_t read_before_ = 0;  // bytes that the training set had read when this runner began
   std::unique_ptr<input::Prefetcher> input_;
   std::unique_ptr<input::ReadyBatch> batch_;  // the batch of the next computation
   bool awaiting_batch_ = false;

@@ -140,6 +140,7 @@ void StepThread::do_describe(const DescribeJob& message) {
   described.job = message.job;
   described.model = prepared_->engine->describe();
   described.train_records = prepared_->training->records();
+  described.train_hash = prepared_->training->hash();
   described.evaluation_records = prepared_->evaluation ? prepared_->evaluation->records() : 0;
   tell_(described);
 }
@@ -175,6 +176,12 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
                                         " training records in " + prepared_->config.data.path +
                                         ", but another worker found " + std::to_string(message.train_records) +
                                         "; expected the same files on every host");
+  if (message.train_hash != prepared_->training->hash())
+    return refuse(ErrorCode::kData,
+                  "this worker's " + std::to_string(message.train_records) + " training records in " +
+                      prepared_->config.data.path +
+                      " have other names, lengths or values than those of another worker; expected the "
+                      "same files on every host");
   try {
     runner_ = std::make_unique<JobRunner>(
         RunnerWorld{loop_, transport_, options_.cluster, timeouts, self, board_, figures_, figures_board_,
@@ -219,6 +226,7 @@ Status StepThread::prepare(JobId job, const JobConfig& config) {
       prepare_job(job, config, options_.make_engine, world, [this](ErrorCode code) { note_data_error(code); });
   if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);
+  if (const std::string notice = prepared_->training->notice(); !notice.empty()) log_.warn(notice);
   figures_.bytes_read += prepared_->training->bytes_read();
   figures_board_.write(figures_);
   return {};

@@ -22,6 +22,9 @@ constexpr Phase step_phase(std::size_t i) {
 enum class DataProblem : std::uint8_t { kMissing, kPermission, kCorrupt, kUnfit };
 inline constexpr std::size_t kDataProblems = 4;
 
+// The stages of making a batch from files; Dataset::figures() counts their time.
+inline constexpr std::array<const char*, 4> kDataStages = {"read", "decode", "transform", "batch"};
+
 struct WorkerFigures {
   std::string job;  // the job's name; "" before the first job
   std::uint64_t steps = 0;
@@ -35,6 +38,7 @@ struct WorkerFigures {
   std::array<std::uint64_t, kDataProblems> data_errors{};
   std::uint64_t batches_ready = 0;
   Duration stalled{};
+  std::array<Duration, kDataStages.size()> stages{};  // summed over the input threads; 0 for a data set in memory
 };
 
 }  // namespace disttrain::workerd

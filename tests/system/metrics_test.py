@@ -67,6 +67,7 @@ WORKER_JOB = {
     "data_read_bytes_total": {"task", "job"},
     "data_errors_total": {"task", "job", "reason"},
     "data_prefetch_depth": {"task", "job"},
+    "data_stage_seconds_total": {"task", "job", "stage"},
     "data_stall_seconds_total": {"task", "job"},
 }
 PS_JOB = {

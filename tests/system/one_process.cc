@@ -40,7 +40,10 @@ class OneProcess {
         elements_(element_count(layout_.model)),
         parameters_(arena_, elements_ * sizeof(float), Paging::kTouched),
         gradients_(arena_, elements_ * sizeof(float), Paging::kTouched),
-        order_(dataset_->records(), job.data.shuffle, job.data.shuffle_buffer, job.job.seed),
+        order_({.records = dataset_->records(),
+                .shuffle = job.data.shuffle,
+                .buffer = job.data.shuffle_buffer,
+                .seed = job.job.seed}),
         batch_(job.train.batch_size, layout_.model.columns),
         rule_(job.train),
         slots_(rule_.slots(), std::vector<float>(elements_)),
@@ -69,9 +72,9 @@ class OneProcess {
     std::vector<update::WeightedGradient> gradients;
     for (std::uint32_t rank = 0; rank < workers_; ++rank) {
       const std::uint64_t first = begin + rank * job_.train.step_records();
+      const std::uint64_t end = std::min(first + job_.train.step_records(), dataset_->records());
       std::vector<std::uint64_t> records;
-      for (std::uint64_t at = first; at < first + job_.train.step_records() && at < dataset_->records(); ++at)
-        records.push_back(order_.record_at(epoch, at));
+      order_.records_at(epoch, std::vector<Interval>{{std::min(first, end), end}}, records);
       if (records.empty()) continue;
       compute(records, rank);
       gradients.push_back({staged_[rank], static_cast<float>(records.size())});
@@ -105,7 +108,7 @@ class OneProcess {
     const std::uint64_t size = job_.train.batch_size;
     for (std::uint64_t part = 0; part * size < records.size(); ++part) {
       const auto some = std::span(records).subspan(part * size, std::min(size, records.size() - part * size));
-      batch_.fill(*dataset_, some);
+      if (!batch_.fill(*dataset_, some)) std::exit(70);
       const std::uint64_t number = (updates_ + 1) * job_.train.accumulate + part;
       if (!model_->step(batch_.batch(), {job_.job.seed, number, rank}, {})) std::exit(70);
       const auto weight = static_cast<float>(static_cast<double>(some.size()) / static_cast<double>(records.size()));

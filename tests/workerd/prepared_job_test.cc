@@ -169,7 +169,7 @@ EvaluationDone evaluate(Engine& engine, const input::Dataset& dataset, std::uint
   EvaluationRun run(&dataset, engine.describe(), batch_records, 7);
   Sink sink(run);
   sizes.clear();
-  while (const std::optional<Batch> batch = run.next()) {
+  while (const std::optional<Batch> batch = run.next().value()) {
     sizes.push_back(batch->examples);
     engine.start(EngineInput{Program::kEvaluate, *batch, {}}, sink);  // the fake engine computes inside start()
   }

@@ -40,13 +40,25 @@ def normal(seed, variable, shape, deviation):
 
 def epoch_order(seed, epoch, records):
     """The records of an epoch in the order of their positions, with data.shuffle = "epoch"."""
-    bits = blocks(seed, stream_of("shuffle", epoch), (records + 1) // 2).astype(np.uint64)
-    draws = (bits[:, 0::2] | bits[:, 1::2] << np.uint64(32)).reshape(-1)[:records - 1]
-    bounds = np.arange(records, 1, -1, dtype=np.uint64)
-    # Random::below() draws again if a draw is below 2^64 modulo its bound.
-    if np.any(draws < (np.uint64(0) - bounds) % bounds):
-        raise ValueError(f"with seed {seed} a number is drawn twice, which these functions don't do; take another seed")
-    order = list(range(records))
-    for last, drawn in zip(range(records - 1, 0, -1), (draws % bounds).tolist()):
-        order[last], order[drawn] = order[drawn], order[last]
-    return np.array(order)
+    lefts = int(np.ceil(np.sqrt(records)))
+    lefts += lefts * lefts < records
+    rights = (records + lefts - 1) // lefts
+    words = blocks(seed, stream_of("shuffle", epoch), 4).reshape(-1).astype(np.uint64)
+    keys = words[0::2] | words[1::2] << np.uint64(32)
+
+    def scaled(bits, bound):
+        bits = (bits ^ bits >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ bits >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return ((bits ^ bits >> np.uint64(31)) >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)
+
+    def passed(numbers):
+        left, right = numbers % np.uint64(lefts), numbers // np.uint64(lefts)
+        for turn in range(0, 8, 2):
+            left = (left + scaled(keys[turn] ^ right, lefts)) % np.uint64(lefts)
+            right = (right + scaled(keys[turn + 1] ^ left, rights)) % np.uint64(rights)
+        return left + right * np.uint64(lefts)
+
+    order = passed(np.arange(records, dtype=np.uint64))
+    while np.any(order >= records):
+        order = np.where(order >= records, passed(order), order)
+    return order.astype(np.int64)

@@ -128,13 +128,16 @@ class RandomDataset final : public input::Dataset {
   std::uint64_t bytes_read() const override { return 0; }
   const std::vector<std::string>& label_names() const override { return names_; }
   std::shared_ptr<const input::FittedColumns> fitted_columns() const override { return nullptr; }
-  void gather(std::span<const std::uint64_t>, std::size_t, const ColumnSpec& as,
-              std::span<std::byte> out) const override {
-    const std::uint64_t limit = as.limit > 0 ? as.limit : 2;
-    if (as.dtype == DType::kFloat32) fill<float>(out, 2);
-    if (as.dtype == DType::kUint8) fill<std::uint8_t>(out, limit);
-    if (as.dtype == DType::kInt32) fill<std::int32_t>(out, limit);
-    if (as.dtype == DType::kInt64) fill<std::int64_t>(out, limit);
+  Status gather(std::span<const std::uint64_t>, std::span<const input::ColumnOut> columns,
+                const input::Draw&) const override {
+    for (const auto& [as, out] : columns) {
+      const std::uint64_t limit = as.limit > 0 ? as.limit : 2;
+      if (as.dtype == DType::kFloat32) fill<float>(out, 2);
+      if (as.dtype == DType::kUint8) fill<std::uint8_t>(out, limit);
+      if (as.dtype == DType::kInt32) fill<std::int32_t>(out, limit);
+      if (as.dtype == DType::kInt64) fill<std::int64_t>(out, limit);
+    }
+    return {};
   }
 
  private:
@@ -169,7 +172,7 @@ void measure(const JobConfig& job, bool is_random, std::size_t steps, std::uint3
   std::mt19937_64 random(1);
   for (std::size_t step = 0; step < steps + kWarm; ++step) {
     for (std::uint64_t& index : indices) index = random() % dataset->records();
-    records.fill(*dataset, indices);
+    if (const Status filled = records.fill(*dataset, indices); !filled) exit_with(filled.error());
     for (const auto& contestant : contestants) contestant->step(records.batch(), step);
   }
   std::printf("%s, %llu parameters, batch %u, %u threads\n", name.c_str(),

@@ -10,6 +10,7 @@
 
 #include "common/batch.h"
 #include "common/model.h"
+#include "common/result.h"
 #include "workerd/input/dataset.h"
 
 namespace disttrain::input {
@@ -22,8 +23,8 @@ class BatchBuffer {
   BatchBuffer(std::uint64_t most_examples, const std::vector<ColumnSpec>& columns);
 
   // Fills the buffer with the records at `indices`, at most `most_examples` of them. The data set must fit the columns
-  // (fits.h).
-  void fill(const Dataset& dataset, std::span<const std::uint64_t> indices);
+  // (fits.h). After an error of Dataset::gather() the buffer has no examples.
+  Status fill(const Dataset& dataset, std::span<const std::uint64_t> indices, const Draw& draw = {});
 
   // Valid until the next call of fill().
   Batch batch() const { return {examples_, values_}; }
@@ -34,13 +35,13 @@ class BatchBuffer {
     void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{kBatchAlignment}); }
   };
   struct Column {
-    ColumnSpec spec;
     std::uint64_t record_bytes = 0;
     std::unique_ptr<std::byte[], Free> memory;
   };
 
   const std::uint64_t most_examples_;
   std::vector<Column> columns_;
+  std::vector<ColumnOut> outs_;  // those of the last call of fill()
   std::vector<ColumnValues> values_;
   std::uint64_t examples_ = 0;
 };

@@ -1,78 +1,45 @@
-// Turns tables into the arrays of a data set, as [data.columns] says: numbers into "inputs", categories into
-// "categories", and the label into "labels". It doesn't matter which format the tables come from.
+// Turns the tables that decoders make into arrays for the model, as [data.columns] says: numbers and images into
+// "inputs", categories into "categories", and the label into "labels". It doesn't matter which format the tables come
+// from.
 //
-// First a ColumnValues takes the tables of one file. Words become codes: the index of the word among the different
-// words of the file. When all files are read, fit_columns() computes from the training set what [data.columns] leaves
-// open: vocabularies, means and deviations. They depend only on the files, so each worker computes the same.
-// encode_columns() then makes the arrays. A test set is encoded with what the training set gave.
+// [data.columns] may leave things open that the training set then gives: vocabularies, means and deviations. A
+// ColumnFit finds them in a first pass over the files. They depend only on the files, so each worker finds the same.
+// Then a ColumnEncoder makes the arrays. A test set is encoded with what the training set gave.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/config/job_config.h"
 #include "common/result.h"
 #include "workerd/input/dataset.h"
-#include "workerd/input/memory_dataset.h"
 #include "workerd/input/table.h"
 
 namespace disttrain::input {
 
-inline constexpr std::size_t kMaxWords = 1 << 24;  // different words of a column in a file
+inline constexpr std::size_t kMaxWords = 1 << 24;  // different words of a column
+// If the first labels are so many different numbers, all labels must be numbers.
+inline constexpr std::size_t kMaxNumberWords = 1 << 16;
 
 // The columns that a decoder must read, for each of `columns` that needs one.
 std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& columns);
 
-// Different words, numbered in the order in which they appear.
-class Words {
- public:
-  Words() = default;
-  Words(Words&&) = default;
-  Words& operator=(Words&&) = default;
-  Words(const Words&) = delete;  // codes_ would point into the other object
-  Words& operator=(const Words&) = delete;
+// Says where a record of a table is, for errors: "FILE:LINE" or "FILE, record N".
+using PlaceOf = std::function<std::string(std::uint64_t record)>;
 
-  // The number of the word. If it is new, it gets the next number.
-  std::uint32_t code_of(std::string_view word);
-  const std::deque<std::string>& all() const { return words_; }
-
- private:
-  std::deque<std::string> words_;  // a deque, because the keys of codes_ point into its elements
-  std::unordered_map<std::string_view, std::uint32_t> codes_;
-};
-
-// The values of one file.
-class FileColumns {
- public:
-  struct Column {
-    std::vector<float> numbers;        // of a numeric column
-    std::vector<std::uint32_t> codes;  // of a column of words: for each record, the code of its word
-    Words words;
-    std::vector<std::string> places;  // of each word: where it first appears, as "FILE:LINE"
-  };
-  using PlaceOf = std::function<std::string(std::uint64_t record)>;
-
-  explicit FileColumns(const std::vector<ColumnSection>& columns);
-
-  // Takes the records of a table, whose columns are wanted_columns(). `place_of` says where a record of the table is,
-  // for errors: "FILE:LINE". Errors, kData: a value is missing or there are several, or a column has too many words.
-  Status take(const Table& table, const PlaceOf& place_of);
-
-  std::uint64_t records() const { return records_; }
-  // In the order of wanted_columns().
-  const std::vector<Column>& columns() const { return columns_; }
-
- private:
-  std::vector<const ColumnSection*> sections_;
-  std::vector<Column> columns_;
-  std::uint64_t records_ = 0;
+// Labels of a training set that are numbers, not words.
+struct LabelRange {
+  bool are_classes = true;  // they are whole numbers of at least 0
+  double smallest = 0.0;
+  double largest = 0.0;
 };
 
 // What a column takes from the training set, or from job.toml.
@@ -80,23 +47,141 @@ struct FittedColumn {
   std::vector<std::string> vocabulary;  // of a category or a label; empty for labels that are numbers
   double mean = 0.0;
   double deviation = 1.0;
+  LabelRange label;  // only of a label without a vocabulary
 };
 // For each of [data.columns].
 struct FittedColumns {
   std::vector<FittedColumn> columns;
 };
 
-// `files` are in the order of their names; only their records [begin, end) count. Errors, kConfig: a vocabulary is too
-// large. kData: a label is missing.
-Result<FittedColumns> fit_columns(const std::vector<ColumnSection>& columns, const std::vector<FileColumns>& files,
-                                  std::uint64_t begin, std::uint64_t end);
+// The columns that a first pass must read; the others are of the kind kIgnore. Nothing if no pass is needed.
+std::optional<std::vector<ColumnSection>> columns_to_fit(const std::vector<ColumnSection>& columns);
+
+// Finds what FittedColumns needs in the tables of one file. Use it from one thread.
+class ColumnFit {
+ public:
+  // `columns` must outlive this object.
+  explicit ColumnFit(const std::vector<ColumnSection>& columns);
+
+  // Takes the records of a table with the columns wanted_columns(). Errors, kData: a value is missing or there are
+  // several, a label is missing, a column has too many words, or labels are numbers and words.
+  Status take(const Table& table, const PlaceOf& place_of);
+
+  // Takes what `later` has found, which are the records after these.
+  Status merge(ColumnFit&& later);
+
+  // What `columns` take from the files. A ColumnFit of columns_to_fit(columns) has found it.
+  FittedColumns done(const std::vector<ColumnSection>& columns) const;
+
+ private:
+  // Mean and sum of squared deviations from it: Chan, Golub, LeVeque, "Updating Formulae and a Pairwise Algorithm for
+  // Computing Sample Variances" (1979).
+  struct Moments {
+    double count = 0.0;
+    double mean = 0.0;
+    double squares = 0.0;
+    void add(double value);
+    void add(const Moments& other);
+  };
+  struct Words {
+    std::unordered_set<std::string> words;
+    bool are_numbers = true;
+    bool is_complete = true;  // false: not all numbers are in `words`
+    LabelRange range;
+  };
+  struct Column {
+    const ColumnSection* section = nullptr;
+    Moments moments;  // normalise = "standard"
+    Words words;      // a vocabulary is needed
+  };
+
+  Status take_words(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of);
+
+  std::vector<Column> columns_;  // in the order of wanted_columns()
+};
 
 // For each category column, the number of its values.
 std::vector<std::uint32_t> category_sizes(const std::vector<ColumnSection>& columns, const FittedColumns& fitted);
 
-// Makes the arrays of all records of the files. Errors, kData: the label of a record in [begin, end) isn't in the
-// vocabulary. Records outside of this range may have any label; they get the first one.
-Result<Contents> encode_columns(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
-                                const std::vector<FileColumns>& files, std::uint64_t begin, std::uint64_t end);
+// Encoded records: their values one record after the other.
+struct EncodedRows {
+  std::uint64_t records = 0;
+  std::vector<float> inputs;
+  std::vector<std::uint8_t> pixels;  // inputs that are images
+  std::vector<std::int32_t> categories;
+  std::vector<std::int64_t> classes;  // labels that are classes
+  std::vector<float> targets;         // other labels
+
+  void clear() {
+    records = 0;
+    inputs.clear();
+    pixels.clear();
+    categories.clear();
+    classes.clear();
+    targets.clear();
+  }
+  // Of their memory.
+  std::uint64_t bytes() const {
+    return inputs.capacity() * sizeof(float) + pixels.capacity() + categories.capacity() * sizeof(std::int32_t) +
+           classes.capacity() * sizeof(std::int64_t) + targets.capacity() * sizeof(float);
+  }
+};
+
+class ImageEncoder;  // encode_images.h
+
+// What the images of a table's records depend on, besides their files.
+struct Images {
+  ImageEncoder* encoder = nullptr;  // only this thread uses it meanwhile
+  Draw draw;
+  std::uint64_t first_record = 0;  // number of the table's first record in the data set
+};
+
+// Encodes the records of tables. Any thread may use it.
+class ColumnEncoder {
+ public:
+  // `columns` and `fitted` must outlive this object.
+  ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted);
+
+  // The number of values of a record in each array.
+  std::uint64_t inputs() const { return inputs_; }
+  std::uint64_t categories() const { return categories_; }
+  // Whether the inputs are pixels (EncodedRows::pixels).
+  bool has_pixels() const { return has_pixels_; }
+  // Whether labels are classes. Otherwise they are targets.
+  bool has_classes() const { return has_classes_; }
+
+  // Appends the records of a table with the columns wanted_columns(). Errors, kData: a value is missing, there are too
+  // few or too many, a label isn't in the vocabulary, or an image can't be decoded. `rows` is then unusable. For
+  // images, `images` says how to make them.
+  Status encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows, const Images& images = {}) const;
+
+ private:
+  // The number of each word.
+  using Numbers = std::unordered_map<std::string_view, std::int32_t>;
+  struct Column {
+    const ColumnSection* section = nullptr;
+    const FittedColumn* fitted = nullptr;
+    std::size_t from = 0;        // index of the table's column; unused by a cross
+    std::uint64_t to = 0;        // place of the first value within a record's array
+    std::uint64_t elements = 1;  // values of a record
+    Numbers numbers;
+    std::vector<std::uint64_t> cross;  // places of the categories that it combines
+  };
+
+  Status encode_numbers(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
+  Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::int32_t* to) const;
+  Status encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of, const Images& images,
+                       std::uint8_t* to) const;
+  Status encode_labels(const Column& column, const Table& table, const PlaceOf& place_of, EncodedRows& rows) const;
+  void encode_cross(const Column& column, std::uint64_t records, std::int32_t* rows) const;
+  Result<double> label_of(const Column& column, std::string_view word, std::uint64_t record,
+                          const PlaceOf& place_of) const;
+
+  std::vector<Column> columns_;
+  std::uint64_t inputs_ = 0;
+  std::uint64_t categories_ = 0;
+  bool has_pixels_ = false;
+  bool has_classes_ = true;
+};
 
 }  // namespace disttrain::input

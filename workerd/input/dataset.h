@@ -1,9 +1,10 @@
-// A data set in memory. Each record has an input and a label or a target. All inputs have the same size. A model takes
-// each of them as a column of a batch (ColumnSpec).
+// A data set. Each record has an input and a label or a target. All inputs have the same size. A model takes each of
+// them as a column of a batch (ColumnSpec).
 //
-// A data set doesn't change after it is loaded, so any thread may read it. Values keep the type that they have in the
-// file, for example one byte per pixel. They are converted to the model's type when a batch is made. Only values of 8
-// bytes that the model takes as float32 are converted when they are loaded.
+// A data set is in memory, or its records are read from the files for each batch (streamed_dataset.h). It doesn't
+// change after it is loaded, so any thread may read it. In memory, values keep the type that they have in the file, for
+// example one byte per pixel. They are converted to the model's type when a batch is made. Only values of 8 bytes that
+// the model takes as float32 are converted when they are loaded.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,12 @@ namespace disttrain::input {
 // kTemporary.
 using IsCancelled = std::function<bool()>;
 
+class TableReader;     // table_reader.h
 struct FittedColumns;  // columns.h
+struct DataFigures;    // data_figures.h
+
+struct Source;
+using OpenTables = std::function<Result<std::unique_ptr<TableReader>>(const Source& source, const std::string& path)>;
 
 // Where the records of a data set come from: the settings of [data] or of [evaluate] in job.toml.
 struct Source {
@@ -46,9 +52,15 @@ struct Source {
   // numbered in sorted order. For a test set label_names holds the names of the training set, so that both sets give a
   // label the same number.
   std::vector<std::string> label_names;
-  // csv: what becomes of each column, and the words that mean that a value is missing.
+  // What becomes of each column, and for csv the words that mean that a value is missing.
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;
+  // With columns: the order in which records will be read, the most memory for them in bytes (0: "auto"), and the
+  // folder of the index ("": that of the data).
+  ShuffleKind shuffle = ShuffleKind::kEpoch;
+  std::uint64_t shuffle_window = 16;
+  std::uint64_t memory = 0;
+  std::string index;
   // What [data.columns] takes from the training set. A test set needs it; if it is null, these records are the training
   // set, and load_dataset() computes it.
   std::shared_ptr<const FittedColumns> fitted;
@@ -58,6 +70,9 @@ struct Source {
   std::string files_key = "data.files";
   std::string labels_key = "data.labels";
   IsCancelled is_cancelled;  // empty: never cancelled
+  // Opens files of the format parquet. It is in a library of its own (parquet/parquet_tables.h), which not every program
+  // links. Without it such files are refused.
+  OpenTables open_parquet;
 };
 
 // These functions return the sources of the training set and of the test set. The test set takes its format and its
@@ -77,6 +92,20 @@ struct DatasetColumn {
   std::int64_t largest = -1;
 };
 
+// What random changes of records depend on, besides the record (augment.h).
+struct Draw {
+  bool is_training = false;  // false: no random changes
+  std::uint64_t seed = 0;    // of the job
+  std::uint32_t epoch = 0;
+};
+
+// Where the values of a column of a batch go.
+struct ColumnOut {
+  ColumnSpec as;  // must have passed fits()
+  // records * element_count(as) elements of type as.dtype
+  std::span<std::byte> out;
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -86,12 +115,27 @@ class Dataset {
   virtual const std::vector<std::string>& label_names() const = 0;          // empty unless labels are text
   virtual std::shared_ptr<const FittedColumns> fitted_columns() const = 0;  // null without [data.columns]
 
-  // Writes the values of one of columns() for the records at `indices` as `as` describes them; `as` must have passed
-  // fits(). Each index is less than records(). `out` has indices.size() * element_count(as) elements of type as.dtype.
-  // Inputs that become floats are multiplied by the scale. If whole labels become floats with w values per record, then
-  // with w = 1 the value is the label as a number. With w > 1 it is 1 at the label's index and 0 elsewhere.
-  virtual void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-                      std::span<std::byte> out) const = 0;
+  // The first record of each block of records that are read together, ascending from 0. Empty: any record can be read
+  // by itself.
+  virtual std::vector<std::uint64_t> blocks() const { return {}; }
+
+  // A hash of the records' names and places. Data sets with other hashes have other records. 0: not known.
+  virtual std::uint64_t hash() const { return 0; }
+  // Something that the operator should know, or "".
+  virtual std::string notice() const { return ""; }
+  // How long the stages of reading take; null for a data set in memory. It lives as long as the data set.
+  virtual const DataFigures* figures() const { return nullptr; }
+
+  // Writes the values of the records at `indices`: those of columns()[i] as columns[i] describes them. There may be
+  // fewer columns than columns() has. Each index is less than records(). Inputs that become floats are multiplied by
+  // the scale. If whole labels become floats with w values per record, then with w = 1 the value is the label as a
+  // number. With w > 1 it is 1 at the label's index and 0 elsewhere. Any thread may call this.
+  //
+  // A data set in memory gives no errors. Errors of a streamed one name the file and the record. kData: the file is
+  // corrupt or was changed, or a value is wrong. kNoInput, kNoPermission: the file can't be read. `out` then has any
+  // values.
+  virtual Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                        const Draw& draw) const = 0;
 };
 
 // Reads all files of the source, several at a time, and joins their records in the sorted order of the files' names. An

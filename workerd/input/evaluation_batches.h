@@ -18,12 +18,12 @@ class EvaluationBatches {
       : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, columns) {}
 
   // Returns the next batch, or null after the last batch. The last batch may be smaller than the others. The result is
-  // valid until the next call.
-  const BatchBuffer* next() {
+  // valid until the next call. Errors: those of Dataset::gather().
+  Result<const BatchBuffer*> next() {
     if (next_record_ == dataset_.records()) return nullptr;
     indices_.clear();
     while (indices_.size() < batch_size_ && next_record_ < dataset_.records()) indices_.push_back(next_record_++);
-    buffer_.fill(dataset_, indices_);
+    if (Status filled = buffer_.fill(dataset_, indices_); !filled) return tl::unexpected(std::move(filled.error()));
     return &buffer_;
   }
 

@@ -4,6 +4,9 @@
 #include <new>
 #include <utility>
 
+#include "common/config/columns.h"
+#include "workerd/input/find_files.h"
+#include "workerd/input/memory_budget.h"
 #include "workerd/input/order.h"
 
 namespace disttrain::input {
@@ -14,6 +17,37 @@ namespace {
 std::uint64_t stride_of_each_byte_once(const DataSection& data) {
   return std::max(data.window, 2U) - 1;
 }
+
+template <typename Set, typename Loaded>
+Result<std::unique_ptr<Dataset>> dataset_of(const Source& source, Result<Loaded> loaded) {
+  if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  const std::uint64_t end = source.end == 0 ? loaded->records : source.end;
+  if (Status ok = check_range(source, source.begin, end, loaded->records); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  return std::make_unique<Set>(std::move(*loaded), source.begin, end, source.scale);
+}
+
+// [data.columns]: in memory if the files are small enough and aren't images.
+Result<std::unique_ptr<Dataset>> load_with_columns(const Source& source) {
+  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
+  if (!paths) return tl::unexpected(paths.error());
+  const bool has_images = std::any_of(source.columns.begin(), source.columns.end(), is_image);
+  const bool is_large = estimated_bytes(*paths) > memory_budget(source.memory);
+  if (is_large && source.format == DataFormat::kParquet)
+    return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": has " +
+                                        std::to_string(bytes_of(*paths) >> 20) +
+                                        " MiB of parquet files, which are kept in memory: raise data.memory, take fewer "
+                                        "files, or convert them to tfrecord or csv");
+  if (has_images || is_large) return load_streamed(source, *paths);
+  Result<Contents> contents = load_columns(source, *paths);
+  if (!contents) return tl::unexpected(std::move(contents.error()));
+  const std::uint64_t end = source.end == 0 ? contents->records : source.end;
+  if (Status ok = check_range(source, source.begin, end, contents->records); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  return std::make_unique<MemoryDataset>(std::move(*contents), source.begin, end, source.scale);
+}
+
+}  // namespace
 
 Status check_range(const Source& source, std::uint64_t begin, std::uint64_t end, std::uint64_t found) {
   const std::string where = source.path + "/" + source.files;
@@ -28,17 +62,6 @@ Status check_range(const Source& source, std::uint64_t begin, std::uint64_t end,
   return {};
 }
 
-template <typename Set, typename Loaded>
-Result<std::unique_ptr<Dataset>> dataset_of(const Source& source, Result<Loaded> loaded) {
-  if (!loaded) return tl::unexpected(std::move(loaded.error()));
-  const std::uint64_t end = source.end == 0 ? loaded->records : source.end;
-  if (Status ok = check_range(source, source.begin, end, loaded->records); !ok)
-    return tl::unexpected(std::move(ok.error()));
-  return std::make_unique<Set>(std::move(*loaded), source.begin, end, source.scale);
-}
-
-}  // namespace
-
 Source training_source(const DataSection& data) {
   Source source;
   source.format = data.format;
@@ -52,6 +75,10 @@ Source training_source(const DataSection& data) {
   source.missing = data.missing;
   source.window = data.window;
   source.stride = data.stride > 0 ? data.stride : stride_of_each_byte_once(data);
+  source.shuffle = data.shuffle;
+  source.shuffle_window = data.shuffle_window;
+  source.memory = data.memory;
+  source.index = data.index;
   return source;
 }
 
@@ -68,6 +95,9 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.missing = data.missing;
   source.window = data.window;
   source.stride = stride_of_each_byte_once(data);
+  source.shuffle = ShuffleKind::kNone;
+  source.memory = data.memory;
+  source.index = data.index;
   source.section = "evaluate";
   source.path_key = source.path == data.path ? "data.path" : "evaluate.path";
   source.files_key = "evaluate.files";
@@ -92,7 +122,7 @@ Result<std::unique_ptr<Dataset>> load_dataset(const Source& source) {
   const std::string where = source.path + "/" + source.files;
   try {
     if (source.format == DataFormat::kText) return dataset_of<TextDataset>(source, load_text(source));
-    if (!source.columns.empty()) return dataset_of<MemoryDataset>(source, load_columns(source));
+    if (!source.columns.empty()) return load_with_columns(source);
     return dataset_of<MemoryDataset>(source,
                                      source.format == DataFormat::kCsv ? load_csv(source) : load_arrays(source));
   } catch (const std::bad_alloc&) {

@@ -10,6 +10,7 @@
 #include "workerd/input/idx.h"
 #include "workerd/input/load.h"
 #include "workerd/input/npy.h"
+#include "workerd/input/npz.h"
 #include "workerd/input/read_parallel.h"
 
 namespace disttrain::input {
@@ -161,19 +162,64 @@ Status join_labels(std::vector<Array> files, std::optional<DType> wanted, Conten
   return {};
 }
 
+struct InputsAndLabels {
+  std::vector<Array> inputs;
+  std::vector<Array> labels;
+};
+
+// The inputs and labels are in separate files.
+Result<InputsAndLabels> read_pairs(const Source& source, const std::vector<std::string>& input_paths) {
+  const Result<std::vector<std::string>> label_paths = find_label_files(source, input_paths);
+  if (!label_paths) return tl::unexpected(label_paths.error());
+  Result<std::vector<Array>> labels = read_files(source, *label_paths);
+  if (!labels) return tl::unexpected(labels.error());
+  Result<std::vector<Array>> inputs = read_files(source, input_paths);
+  if (!inputs) return tl::unexpected(inputs.error());
+  return InputsAndLabels{std::move(*inputs), std::move(*labels)};
+}
+
+// Each file has both arrays: the labels, whose name is data.labels or "y", and the inputs, which are named "x" or are
+// the only other array.
+Result<InputsAndLabels> read_npz_pairs(const Source& source, const std::vector<std::string>& paths) {
+  const std::string label_name = source.labels.empty() ? "y" : source.labels;
+  Result<std::vector<std::vector<NamedArray>>> files = read_parallel<std::vector<NamedArray>>(
+      paths, [&source](const std::string& path) { return read_npz(path, {}, source.is_cancelled); });
+  if (!files) return tl::unexpected(files.error());
+  InputsAndLabels pairs;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::vector<NamedArray>& arrays = (*files)[i];
+    NamedArray* inputs = nullptr;
+    NamedArray* labels = nullptr;
+    std::string names;
+    for (NamedArray& array : arrays) {
+      names += (names.empty() ? "\"" : ", \"") + array.name + "\"";
+      if (array.name == label_name)
+        labels = &array;
+      else if (array.name == "x" || arrays.size() == 2)
+        inputs = &array;
+    }
+    if (inputs == nullptr || labels == nullptr)
+      return fail(ErrorCode::kData,
+                  paths[i] + ": has the arrays " + (names.empty() ? "(none)" : names) +
+                      ", expected the inputs as \"x\" or as the only other array, and the labels as \"" + label_name +
+                      "\": name the labels' array with " + source.labels_key);
+    pairs.inputs.push_back(std::move(inputs->array));
+    pairs.labels.push_back(std::move(labels->array));
+  }
+  return pairs;
+}
+
 }  // namespace
 
 Result<Contents> load_arrays(const Source& source) {
   const std::string key = source.files_key;
-  const Result<std::vector<std::string>> input_paths = find_files(source, source.files, key);
-  if (!input_paths) return tl::unexpected(input_paths.error());
-  const Result<std::vector<std::string>> label_paths = find_label_files(source, *input_paths);
-  if (!label_paths) return tl::unexpected(label_paths.error());
-
-  Result<std::vector<Array>> labels = read_files(source, *label_paths);
-  if (!labels) return tl::unexpected(labels.error());
-  Result<std::vector<Array>> inputs = read_files(source, *input_paths);
-  if (!inputs) return tl::unexpected(inputs.error());
+  const Result<std::vector<std::string>> paths = find_files(source, source.files, key);
+  if (!paths) return tl::unexpected(paths.error());
+  Result<InputsAndLabels> pairs =
+      source.format == DataFormat::kNpz ? read_npz_pairs(source, *paths) : read_pairs(source, *paths);
+  if (!pairs) return tl::unexpected(pairs.error());
+  std::vector<Array>* const inputs = &pairs->inputs;
+  std::vector<Array>* const labels = &pairs->labels;
 
   if (Status alike = check_alike(*inputs, key); !alike) return tl::unexpected(alike.error());
   if (Status alike = check_alike(*labels, source.labels_key); !alike) return tl::unexpected(alike.error());

@@ -1,70 +1,87 @@
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "workerd/input/columns.h"
-#include "workerd/input/csv_table.h"
 #include "workerd/input/find_files.h"
+#include "workerd/input/fit_files.h"
 #include "workerd/input/load.h"
 #include "workerd/input/read_parallel.h"
+#include "workerd/input/table_reader.h"
+#include "workerd/input/table_slice.h"
 
 namespace disttrain::input {
 
 namespace {
 
 struct FilePart {
-  FileColumns columns;
+  EncodedRows rows;
   std::uint64_t file_bytes = 0;
 };
 
-Result<FilePart> read_columns(const Source& source, const std::string& path) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
-  if (!file) return tl::unexpected(std::move(file.error()));
-  const std::vector<WantedColumn> wanted = wanted_columns(source.columns);
-  CsvTables tables(**file, wanted, source.missing);
-  FilePart part{FileColumns(source.columns), (*file)->file_bytes()};
+Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder, const std::string& path) {
+  const Result<std::unique_ptr<TableReader>> reader = TableReader::open(source, path);
+  if (!reader) return tl::unexpected(reader.error());
+  FilePart part{{}, (*reader)->file_bytes()};
   Table table;
   for (;;) {
-    const Result<bool> more = tables.next(table);
+    const Result<bool> more = (*reader)->next(table);
     if (!more.has_value()) return tl::unexpected(more.error());
     if (!*more) break;
-    const Status taken = part.columns.take(
-        table, [&](std::uint64_t record) { return path + ":" + std::to_string(tables.line_of(record)); });
-    if (!taken) return tl::unexpected(taken.error());
+    const Status ok = encoder.encode(
+        table, [&reader](std::uint64_t record) { return (*reader)->place_of(record); }, part.rows);
+    if (!ok) return tl::unexpected(ok.error());
   }
-  if (part.columns.records() == 0)
+  if (part.rows.records == 0)
     return fail(ErrorCode::kData, path + ": has no records, expected at least one: fetch it again or leave it out");
   return part;
 }
 
+// Appends the values of each part, and frees them as soon as they are copied.
+template <typename T>
+std::unique_ptr<std::byte[]> joined(std::vector<FilePart>& parts, std::vector<T> EncodedRows::*values) {
+  std::size_t bytes = 0;
+  for (const FilePart& part : parts) bytes += (part.rows.*values).size() * sizeof(T);
+  auto all = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::byte* to = all.get();
+  for (FilePart& part : parts) {
+    const auto from = std::as_bytes(std::span(part.rows.*values));
+    to = std::copy(from.begin(), from.end(), to);
+    part.rows.*values = {};
+  }
+  return all;
+}
+
 }  // namespace
 
-Result<Contents> load_columns(const Source& source) {
-  const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
-  if (!paths) return tl::unexpected(paths.error());
-  Result<std::vector<FilePart>> parts =
-      read_parallel<FilePart>(*paths, [&source](const std::string& path) { return read_columns(source, path); });
-  if (!parts) return tl::unexpected(parts.error());
-  std::vector<FileColumns> files;
-  std::uint64_t bytes = 0;
-  std::uint64_t records = 0;
-  for (FilePart& part : *parts) {
-    bytes += part.file_bytes;
-    records += part.columns.records();
-    files.push_back(std::move(part.columns));
-  }
-  // load_dataset() refuses a range that the files don't have.
-  const std::uint64_t end = source.end == 0 ? records : std::min(source.end, records);
-  const std::uint64_t begin = std::min(source.begin, end);
+Result<Contents> load_columns(const Source& source, const std::vector<std::string>& paths) {
   std::shared_ptr<const FittedColumns> fitted = source.fitted;
   if (fitted == nullptr) {
-    Result<FittedColumns> computed = fit_columns(source.columns, files, begin, end);
-    if (!computed) return tl::unexpected(computed.error());
-    fitted = std::make_shared<const FittedColumns>(std::move(*computed));
+    Result<FittedColumns> found = fit_files(source, paths);
+    if (!found) return tl::unexpected(found.error());
+    fitted = std::make_shared<const FittedColumns>(std::move(*found));
   }
-  Result<Contents> contents = encode_columns(source.columns, *fitted, files, begin, end);
-  if (!contents) return contents;
-  contents->bytes_read = bytes;
-  contents->fitted = std::move(fitted);
+  const ColumnEncoder encoder(source.columns, *fitted);
+  Result<std::vector<FilePart>> parts =
+      read_parallel<FilePart>(paths, [&](const std::string& path) { return encode_file(source, encoder, path); });
+  if (!parts) return tl::unexpected(parts.error());
+  Contents contents;
+  for (const FilePart& part : *parts) {
+    contents.records += part.rows.records;
+    contents.bytes_read += part.file_bytes;
+  }
+  contents.inputs = {DType::kFloat32, encoder.inputs(), joined(*parts, &EncodedRows::inputs)};
+  contents.categories = {DType::kInt32, encoder.categories(), joined(*parts, &EncodedRows::categories)};
+  if (encoder.has_classes()) {
+    contents.labels.resize(contents.records);
+    const auto classes = joined(*parts, &EncodedRows::classes);
+    std::memcpy(contents.labels.data(), classes.get(), contents.records * sizeof(std::int64_t));
+  } else {
+    contents.targets = {DType::kFloat32, 1, joined(*parts, &EncodedRows::targets)};
+  }
+  for (std::size_t i = 0; i < source.columns.size(); ++i)
+    if (source.columns[i].kind == ColumnKind::kLabel) contents.label_names = fitted->columns[i].vocabulary;
+  contents.fitted = std::move(fitted);
   return contents;
 }
 

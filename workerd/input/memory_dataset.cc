@@ -1,5 +1,7 @@
 #include "workerd/input/memory_dataset.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -21,6 +23,7 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
     : contents_(std::move(contents)), begin_(begin), records_(end - begin), scale_(scale) {
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, contents_.records);
+  hash_ = hash_of_selected();
   if (contents_.inputs.elements > 0) add_column("inputs", contents_.inputs);
   if (contents_.categories.elements > 0) add_column("categories", contents_.categories);
   if (contents_.targets.elements > 0) {
@@ -36,6 +39,15 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
                       .smallest = range.smallest,
                       .largest = range.largest});
   values_.push_back(nullptr);
+}
+
+std::uint64_t MemoryDataset::hash_of_selected() const {
+  std::uint64_t hash = records_;
+  const auto add = [&hash](const void* bytes, std::size_t size) { hash = XXH3_64bits_withSeed(bytes, size, hash); };
+  for (const Values* values : {&contents_.inputs, &contents_.categories, &contents_.targets})
+    if (values->elements > 0) add(selected(*values).data(), selected(*values).size());
+  if (!contents_.labels.empty()) add(contents_.labels.data() + begin_, records_ * sizeof(std::int64_t));
+  return hash;
 }
 
 void MemoryDataset::add_column(const char* name, const Values& values) {
@@ -56,14 +68,20 @@ std::span<std::byte> MemoryDataset::selected(const Values& values) const {
   return {values.bytes.get() + begin_ * record_bytes, records_ * record_bytes};
 }
 
-void MemoryDataset::gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-                           std::span<std::byte> out) const {
-  DISTTRAIN_CHECK_LT(column, columns_.size());
-  DISTTRAIN_CHECK_EQ(out.size(), indices.size() * element_count(as) * size_of(as.dtype));
+Status MemoryDataset::gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                             const Draw&) const {
   for (const std::uint64_t index : indices) DISTTRAIN_CHECK_LT(index, records_);
+  for (std::size_t i = 0; i < columns.size(); ++i) gather_column(indices, i, columns[i]);
+  return {};
+}
+
+void MemoryDataset::gather_column(std::span<const std::uint64_t> indices, std::size_t column,
+                                  const ColumnOut& to) const {
+  DISTTRAIN_CHECK_LT(column, columns_.size());
+  DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
   const Values* from = values_[column];
   const double scale = from == &contents_.inputs ? scale_ : 1.0;
-  with_type(as.dtype, out, [&](auto values) {
+  with_type(to.as.dtype, to.out, [&](auto values) {
     if (from == nullptr)
       gather_labels(indices, values);
     else

@@ -1,4 +1,4 @@
-// The implementation of Dataset: it holds all values in memory.
+// A data set that holds all values in memory.
 #pragma once
 
 #include <cstddef>
@@ -38,12 +38,15 @@ class MemoryDataset final : public Dataset {
   std::uint64_t records() const override { return records_; }
   const std::vector<DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return contents_.bytes_read; }
+  std::uint64_t hash() const override { return hash_; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return contents_.fitted; }
-  void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-              std::span<std::byte> out) const override;
+  Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                const Draw& draw) const override;
 
  private:
+  void gather_column(std::span<const std::uint64_t> indices, std::size_t column, const ColumnOut& to) const;
+  std::uint64_t hash_of_selected() const;
   void add_column(const char* name, const Values& values);
   // The values of the records [begin_, begin_ + records_).
   std::span<std::byte> selected(const Values& values) const;
@@ -57,6 +60,7 @@ class MemoryDataset final : public Dataset {
   const std::uint64_t begin_;
   const std::uint64_t records_;
   const double scale_;
+  std::uint64_t hash_ = 0;
   // Column i takes its values from values_[i]; null: from the labels.
   std::vector<DatasetColumn> columns_;
   std::vector<const Values*> values_;

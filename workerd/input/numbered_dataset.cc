@@ -19,12 +19,14 @@ class NumberedDataset final : public Dataset {
   const std::vector<std::string>& label_names() const override { return no_names_; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return nullptr; }
 
-  void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-              std::span<std::byte> out) const override {
-    DISTTRAIN_CHECK_EQ(column, std::size_t{0});
-    DISTTRAIN_CHECK(as.dtype == DType::kInt64);
-    DISTTRAIN_CHECK_EQ(out.size(), indices.size_bytes());
-    std::memcpy(out.data(), indices.data(), out.size());
+  Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                const Draw&) const override {
+    if (columns.empty()) return {};
+    DISTTRAIN_CHECK_EQ(columns.size(), std::size_t{1});
+    DISTTRAIN_CHECK(columns[0].as.dtype == DType::kInt64);
+    DISTTRAIN_CHECK_EQ(columns[0].out.size(), indices.size_bytes());
+    std::memcpy(columns[0].out.data(), indices.data(), indices.size_bytes());
+    return {};
   }
 
  private:

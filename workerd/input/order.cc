@@ -1,6 +1,7 @@
 #include "workerd/input/order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -11,17 +12,22 @@ namespace disttrain::input {
 
 namespace {
 
-void shuffle_all(std::vector<std::uint32_t>& records, Random& random) {
-  for (std::size_t i = records.size(); i > 1; --i) std::swap(records[i - 1], records[random.below(i)]);
+// A number below `bound` from 64 random bits: Lemire, "Fast Random Integer Generation in an Interval" (2019), without
+// its correction. The deviation from equal probabilities is below 2^-32.
+std::uint32_t scaled(std::uint64_t bits, std::uint32_t bound) {
+  return static_cast<std::uint32_t>(((bits >> 32) * bound) >> 32);
 }
 
-// Works in place: for position i the buffer is records[i, i + buffer). The function draws a record from it and swaps
-// that record with records[i]. Then the buffer moves on by one record.
-void shuffle_through_buffer(std::vector<std::uint32_t>& records, std::uint64_t buffer, Random& random) {
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const std::uint64_t choices = std::min<std::uint64_t>(buffer, records.size() - i);
-    std::swap(records[i], records[i + random.below(choices)]);
-  }
+// The output function of SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
+std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
+  return bits ^ (bits >> 31);
+}
+
+std::uint32_t added(std::uint32_t number, std::uint32_t more, std::uint32_t bound) {
+  const std::uint64_t sum = std::uint64_t{number} + more;
+  return static_cast<std::uint32_t>(sum >= bound ? sum - bound : sum);
 }
 
 }  // namespace
@@ -31,56 +37,149 @@ std::uint64_t own_order_seed(std::uint64_t job_seed, Rank rank) {
   return block[0] | std::uint64_t{block[1]} << 32;
 }
 
-std::vector<std::uint32_t> permutation(std::uint64_t records, ShuffleKind shuffle, std::uint64_t buffer,
-                                       std::uint64_t seed, std::uint32_t epoch) {
-  DISTTRAIN_CHECK_LE(records, kMaxRecords);
-  std::vector<std::uint32_t> order(records);
-  std::iota(order.begin(), order.end(), 0u);
-  Random random(seed, stream_of("shuffle", epoch));
-  switch (shuffle) {
-    case ShuffleKind::kNone:
-      break;
-    case ShuffleKind::kEpoch:
-      shuffle_all(order, random);
-      break;
-    case ShuffleKind::kBuffer:
-      DISTTRAIN_CHECK_GE(buffer, 1u);
-      shuffle_through_buffer(order, buffer, random);
-      break;
-  }
-  return order;
+Permutation::Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t stream) : size_(size) {
+  DISTTRAIN_CHECK_GE(size, 1u);
+  DISTTRAIN_CHECK_LE(size, kMaxRecords);
+  std::uint64_t root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size)));
+  while (root * root < size) ++root;
+  left_sides_ = static_cast<std::uint32_t>(root);
+  right_sides_ = static_cast<std::uint32_t>((size + root - 1) / root);
+  Random random(seed, stream);
+  for (std::uint64_t& key : keys_) key = random.bits64();
 }
 
-EpochOrder::EpochOrder(std::uint64_t records, ShuffleKind shuffle, std::uint64_t buffer, std::uint64_t seed)
-    : records_(records), shuffle_(shuffle), buffer_(buffer), seed_(seed) {
-  DISTTRAIN_CHECK_GE(records, 1u);
-  DISTTRAIN_CHECK_LE(records, kMaxRecords);
+std::uint64_t Permutation::at(std::uint64_t i) const {
+  DISTTRAIN_CHECK_LT(i, size_);
+  auto left = static_cast<std::uint32_t>(i % left_sides_);
+  auto right = static_cast<std::uint32_t>(i / left_sides_);
+  std::uint64_t out = 0;
+  do {
+    for (int round = 0; round < kRounds; round += 2) {
+      left = added(left, scaled(mixed(keys_[round] ^ right), left_sides_), left_sides_);
+      right = added(right, scaled(mixed(keys_[round + 1] ^ left), right_sides_), right_sides_);
+    }
+    out = left + std::uint64_t{right} * left_sides_;
+  } while (out >= size_);
+  return out;
 }
 
-std::uint64_t EpochOrder::record_at(std::uint32_t epoch, std::uint64_t position) {
-  DISTTRAIN_CHECK_LT(position, records_);
-  return shuffle_ == ShuffleKind::kNone ? position : order_of(epoch)[position];
-}
+// The order of one epoch.
+class EpochOrder::Epoch {
+ public:
+  virtual ~Epoch() = default;
+  virtual std::uint64_t record_at(std::uint64_t position) const = 0;
+};
 
-void EpochOrder::records_at(std::uint32_t epoch, std::span<const Interval> positions, std::vector<std::uint64_t>& out) {
-  out.clear();
-  for (const Interval& interval : positions) {
-    DISTTRAIN_CHECK_LE(interval.end, records_);
-    for (std::uint64_t position = interval.begin; position < interval.end; ++position) {
-      out.push_back(record_at(epoch, position));
+class EpochOrder::AllRecords final : public Epoch {
+ public:
+  AllRecords(const OrderOptions& options, std::uint32_t epoch)
+      : permutation_(options.records, options.seed, stream_of("shuffle", epoch)) {}
+  std::uint64_t record_at(std::uint64_t position) const override { return permutation_.at(position); }
+
+ private:
+  const Permutation permutation_;
+};
+
+class EpochOrder::Blocks final : public Epoch {
+ public:
+  Blocks(const OrderOptions& options, std::uint32_t epoch) : window_(options.window) {
+    const std::vector<std::uint64_t>& begins = options.blocks;
+    std::vector<std::uint32_t> order(begins.size());
+    std::iota(order.begin(), order.end(), 0u);
+    Random random(options.seed, stream_of("shuffle blocks", epoch));
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    std::uint64_t position = 0;
+    for (const std::uint32_t block : order) {
+      blocks_.push_back({position, begins[block]});
+      position += (block + 1 < begins.size() ? begins[block + 1] : options.records) - begins[block];
+    }
+    for (std::size_t first = 0; first < blocks_.size(); first += window_) {
+      const std::size_t next = first + window_;
+      const std::uint64_t end = next < blocks_.size() ? blocks_[next].position : position;
+      windows_.emplace_back(end - blocks_[first].position, options.seed, stream_of("window", epoch ^ first << 32));
     }
   }
+
+  std::uint64_t record_at(std::uint64_t position) const override {
+    const std::size_t window = block_of(position) / window_;
+    const std::uint64_t begin = blocks_[window * window_].position;
+    const std::uint64_t shuffled = begin + windows_[window].at(position - begin);
+    const Block& block = blocks_[block_of(shuffled)];
+    return block.first_record + (shuffled - block.position);
+  }
+
+ private:
+  struct Block {
+    std::uint64_t position = 0;  // before its window is shuffled
+    std::uint64_t first_record = 0;
+  };
+
+  std::size_t block_of(std::uint64_t position) const {
+    const auto after = std::upper_bound(blocks_.begin(), blocks_.end(), position,
+                                        [](std::uint64_t p, const Block& block) { return p < block.position; });
+    return static_cast<std::size_t>(after - blocks_.begin()) - 1;
+  }
+
+  const std::uint64_t window_;
+  std::vector<Block> blocks_;  // in their new order
+  std::vector<Permutation> windows_;
+};
+
+// Works in place: for position i the buffer is records_[i, i + buffer). The constructor draws a record from it and
+// swaps that record with records_[i]. Then the buffer moves on by one record.
+class EpochOrder::Buffer final : public Epoch {
+ public:
+  Buffer(const OrderOptions& options, std::uint32_t epoch) : records_(options.records) {
+    std::iota(records_.begin(), records_.end(), 0u);
+    Random random(options.seed, stream_of("shuffle", epoch));
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      const std::uint64_t choices = std::min<std::uint64_t>(options.buffer, records_.size() - i);
+      std::swap(records_[i], records_[i + random.below(choices)]);
+    }
+  }
+  std::uint64_t record_at(std::uint64_t position) const override { return records_[position]; }
+
+ private:
+  std::vector<std::uint32_t> records_;
+};
+
+EpochOrder::EpochOrder(OrderOptions options) : options_(std::move(options)) {
+  DISTTRAIN_CHECK_GE(options_.records, 1u);
+  DISTTRAIN_CHECK_LE(options_.records, kMaxRecords);
+  if (options_.shuffle == ShuffleKind::kBuffer) DISTTRAIN_CHECK_GE(options_.buffer, 1u);
+  if (options_.shuffle != ShuffleKind::kBlocks) return;
+  DISTTRAIN_CHECK_GE(options_.window, 1u);
+  DISTTRAIN_CHECK(!options_.blocks.empty());
+  DISTTRAIN_CHECK_EQ(options_.blocks.front(), 0u);
 }
 
-const std::vector<std::uint32_t>& EpochOrder::order_of(std::uint32_t epoch) {
-  Cached& newest = cache_[0];
-  if (newest.valid && newest.epoch == epoch) return newest.records;
-  std::swap(cache_[0], cache_[1]);
-  if (!newest.valid || newest.epoch != epoch) {
-    newest = Cached();  // frees the old order before the new one is allocated
-    newest = Cached{true, epoch, permutation(records_, shuffle_, buffer_, seed_, epoch)};
+void EpochOrder::records_at(std::uint32_t epoch, std::span<const Interval> positions,
+                            std::vector<std::uint64_t>& out) const {
+  out.clear();
+  const bool is_file_order = options_.shuffle == ShuffleKind::kNone;
+  const std::shared_ptr<const Epoch> order = is_file_order ? nullptr : order_of(epoch);
+  for (const Interval& interval : positions) {
+    DISTTRAIN_CHECK_LE(interval.end, options_.records);
+    for (std::uint64_t position = interval.begin; position < interval.end; ++position)
+      out.push_back(is_file_order ? position : order->record_at(position));
   }
-  return newest.records;
+}
+
+std::shared_ptr<const EpochOrder::Epoch> EpochOrder::order_of(std::uint32_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  Cached& newest = cached_[0];
+  if (newest.order != nullptr && newest.epoch == epoch) return newest.order;
+  std::swap(cached_[0], cached_[1]);
+  if (newest.order != nullptr && newest.epoch == epoch) return newest.order;
+  newest = {};  // frees the old order before the new one is made
+  newest.epoch = epoch;
+  if (options_.shuffle == ShuffleKind::kBlocks)
+    newest.order = std::make_shared<const Blocks>(options_, epoch);
+  else if (options_.shuffle == ShuffleKind::kBuffer)
+    newest.order = std::make_shared<const Buffer>(options_, epoch);
+  else
+    newest.order = std::make_shared<const AllRecords>(options_, epoch);
+  return newest.order;
 }
 
 }  // namespace disttrain::input

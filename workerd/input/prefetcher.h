@@ -1,12 +1,14 @@
-// The input thread. It makes batches before the worker's step needs them.
+// The input threads. They make batches before the worker's step needs them. Each thread makes one batch at a time: it
+// finds, reads, decodes and converts the batch's records.
 //
 // The worker's step thread, here called the consumer, requests batches, takes them when they are ready and returns
 // their buffers. It gets the batches in the order of its requests. No call waits for a batch. Instead the consumer can
 // pass a callback, which is called when a batch is ready.
 //
-// Waking a thread on another core takes 30 to 50 us. So the input thread makes several batches each time it is woken.
-// It sleeps when it has made all requested batches. It is woken only when at most (prefetch - 1) / 2 batches are ready.
-// So the consumer should take a batch only when it needs one; otherwise it would wake the input thread too early.
+// Waking a thread on another core takes 30 to 50 us. So an input thread makes several batches each time it is woken. It
+// sleeps when all requested batches are made or being made. It is woken only when at most (prefetch - 1) / 2 batches
+// are ready. So the consumer should take a batch only when it needs one; otherwise it would wake the input threads too
+// early.
 #pragma once
 
 #include <condition_variable>
@@ -32,12 +34,13 @@ namespace disttrain::input {
 struct ReadyBatch {
   workerd::BatchOrder order;
   BatchBuffer buffer;
+  Status made;  // an error: the records couldn't be read, and the buffer has none
 };
 
 struct PrefetchStats {
   std::uint64_t batches = 0;   // batches made
   std::uint64_t examples = 0;  // examples in them
-  std::uint64_t wakeups = 0;   // how often the input thread was woken
+  std::uint64_t wakeups = 0;   // how often the input threads were woken
   std::uint64_t stalls = 0;    // how often the consumer had to wait and passed a callback
   Duration stalled{};          // sum of the times until these callbacks were called
   std::uint64_t ready = 0;     // batches that are ready now
@@ -46,6 +49,8 @@ struct PrefetchStats {
 struct PrefetchOptions {
   std::uint64_t batch_size = 0;     // maximum number of examples in a batch, >= 1
   std::uint32_t prefetch = 2;       // batches requested ahead, >= 1
+  std::uint32_t threads = 1;        // input threads, >= 1; more than prefetch make no difference
+  std::uint64_t seed = 0;           // of the job, for random changes of records
   std::vector<ColumnSpec> columns;  // the model's; the data set fits them (fits.h)
 };
 
@@ -56,9 +61,9 @@ class Prefetcher {
   // the next one.
   static constexpr std::size_t kHeld = 2;
 
-  // Allocates prefetch + kHeld buffers and starts the thread.
-  Prefetcher(const Dataset& dataset, EpochOrder order, const PrefetchOptions& options);
-  // Drops all batches and ends the thread. If the thread is making a batch, it finishes that batch first.
+  // Allocates prefetch + kHeld buffers and starts the threads. The order has at most as many records as the data set.
+  Prefetcher(const Dataset& dataset, OrderOptions order, const PrefetchOptions& options);
+  // Drops all batches and ends the threads. A thread that is making a batch finishes that batch first.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -83,48 +88,51 @@ class Prefetcher {
   // Cancels all requests, because their leases are void.
   void cancel();
 
-  // Calls `callback` once, on the input thread, as soon as a batch is ready. If a batch is already ready, returns false
-  // and doesn't keep the callback. Another call replaces the callback; drop() and cancel() don't remove it.
+  // Calls `callback` once, on an input thread or in drop(), as soon as the next batch is ready. If it is ready already,
+  // returns false and doesn't keep the callback. Another call replaces the callback; drop() and cancel() don't remove
+  // it.
   bool notify_when_ready(std::function<void()> callback);
 
   // Any thread.
   PrefetchStats stats() const;
 
  private:
-  struct Making {
+  enum class Stage : std::uint8_t { kWanted, kMaking, kReady };
+  // A requested batch.
+  struct Slot {
     workerd::BatchTicket ticket;
-    bool dropped = false;
+    Stage stage = Stage::kWanted;
+    workerd::BatchOrder order;          // kWanted
+    std::unique_ptr<ReadyBatch> batch;  // kReady
   };
 
   void run();
-  bool can_make() const { return !wanted_.empty() && !free_.empty(); }
+  Slot* next_wanted();
+  bool can_make() { return !free_.empty() && next_wanted() != nullptr; }
+  std::size_t ready() const;
+  void release(Slot& slot);
   void wake_if_low();
+  std::function<void()> due_callback();
   std::function<void()> finish(std::unique_ptr<ReadyBatch> batch);
 
   // Constant after construction.
   const Dataset& dataset_;
-  const std::uint64_t records_;
+  const EpochOrder order_;
   const PrefetchOptions options_;
-  const std::size_t low_;  // the thread is woken if at most this many batches are ready
-
-  // Owned by the input thread.
-  EpochOrder order_;
-  std::vector<std::uint64_t> indices_;
+  const std::size_t low_;  // the threads are woken if at most this many batches are ready
 
   // mutex_ guards the members from here to stats_. No thread holds it while a batch is made or the callback runs.
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  bool awake_ = false;  // the input thread is working or has been woken
-  Fifo<workerd::BatchOrder> wanted_;
-  std::optional<Making> making_;
-  Fifo<std::unique_ptr<ReadyBatch>> ready_;
+  bool awake_ = false;  // the input threads work or have been woken
+  Fifo<Slot> slots_;    // in the order of the requests
   std::vector<std::unique_ptr<ReadyBatch>> free_;
   std::function<void()> callback_;
   Instant waiting_since_{};
   PrefetchStats stats_;
 
-  std::thread thread_;  // the last member, because the thread uses the other members
+  std::vector<std::thread> threads_;  // the last member, because the threads use the other members
 };
 
 }  // namespace disttrain::input

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,16 +20,14 @@ inline constexpr std::size_t kMaxReaderThreads = 8;
 // text also says how many other files can't be read.
 template <typename T, typename Read>
 Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
-  std::vector<Result<T>> results;
-  results.reserve(paths.size());
-  for (std::size_t i = 0; i < paths.size(); ++i) results.emplace_back(fail(ErrorCode::kSoftware, "not read"));
+  std::vector<std::optional<Result<T>>> results(paths.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&paths, &results, &next, &read] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       try {
-        results[i] = read(paths[i]);
+        results[i].emplace(read(paths[i]));
       } catch (const std::bad_alloc&) {
-        results[i] = fail(ErrorCode::kConfig, paths[i] + ": its records need more memory than this host has");
+        results[i].emplace(fail(ErrorCode::kConfig, paths[i] + ": its records need more memory than this host has"));
       }
     }
   };
@@ -41,13 +40,14 @@ Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read
   std::vector<T> values;
   values.reserve(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (results[i]) {
-      values.push_back(std::move(*results[i]));
+    Result<T>& result = *results[i];
+    if (result.has_value()) {
+      values.push_back(std::move(*result));
       continue;
     }
-    Error error = std::move(results[i].error());
+    Error error = std::move(result.error());
     const auto others = std::count_if(results.begin() + static_cast<std::ptrdiff_t>(i) + 1, results.end(),
-                                      [](const Result<T>& result) { return !result; });
+                                      [](const std::optional<Result<T>>& other) { return !other->has_value(); });
     if (others > 0) error.message += "\n(and " + std::to_string(others) + " more files can't be read)";
     return tl::unexpected(std::move(error));
   }

@@ -1,5 +1,7 @@
 #include "workerd/input/text_dataset.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +15,7 @@ TextDataset::TextDataset(Text text, std::uint64_t begin, std::uint64_t end, doub
     : text_(std::move(text)), begin_(begin), records_(end - begin), scale_(scale) {
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, text_.records);
+  hash_ = XXH3_64bits(text_.bytes.data(), text_.bytes.size());
   const std::byte largest = *std::max_element(text_.bytes.begin(), text_.bytes.end());
   columns_.push_back({.name = "inputs",
                       .dtype = DType::kUint8,
@@ -27,12 +30,14 @@ std::uint64_t TextDataset::first_byte(std::uint64_t record) const {
   return file.begin + (record - file.first_record) * text_.stride;
 }
 
-void TextDataset::gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-                         std::span<std::byte> out) const {
-  DISTTRAIN_CHECK_EQ(column, 0U);
-  DISTTRAIN_CHECK_EQ(element_count(as), text_.window);
-  DISTTRAIN_CHECK_EQ(out.size(), indices.size() * text_.window * size_of(as.dtype));
-  with_type(as.dtype, out, [&](auto values) {
+Status TextDataset::gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                           const Draw&) const {
+  if (columns.empty()) return {};
+  DISTTRAIN_CHECK_EQ(columns.size(), 1U);
+  const ColumnOut& to = columns[0];
+  DISTTRAIN_CHECK_EQ(element_count(to.as), text_.window);
+  DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * text_.window * size_of(to.as.dtype));
+  with_type(to.as.dtype, to.out, [&](auto values) {
     constexpr std::uint64_t kFirst[] = {0};
     for (std::size_t i = 0; i < indices.size(); ++i) {
       DISTTRAIN_CHECK_LT(indices[i], records_);
@@ -40,6 +45,7 @@ void TextDataset::gather(std::span<const std::uint64_t> indices, std::size_t col
       gather_rows(window, text_.window, kFirst, scale_, values.data() + i * text_.window);
     }
   });
+  return {};
 }
 
 }  // namespace disttrain::input

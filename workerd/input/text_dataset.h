@@ -33,10 +33,11 @@ class TextDataset final : public Dataset {
   std::uint64_t records() const override { return records_; }
   const std::vector<DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return text_.bytes_read; }
+  std::uint64_t hash() const override { return hash_; }
   const std::vector<std::string>& label_names() const override { return no_names_; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return nullptr; }
-  void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-              std::span<std::byte> out) const override;
+  Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                const Draw& draw) const override;
 
  private:
   std::uint64_t first_byte(std::uint64_t record) const;
@@ -45,6 +46,7 @@ class TextDataset final : public Dataset {
   const std::uint64_t begin_;
   const std::uint64_t records_;
   const double scale_;
+  std::uint64_t hash_ = 0;
   const std::vector<std::string> no_names_;
   std::vector<DatasetColumn> columns_;
 };

@@ -1,6 +1,7 @@
 #include "workerd/input/tfrecord.h"
 
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <protozero/exception.hpp>
@@ -125,7 +126,7 @@ class ExampleReader {
         drop_values_behind(table_.columns[c], starts_[c]);  // a message has only one of the lists: the last
       list = feature.tag();
       if (!read_list(feature.get_message(), list, table_.columns[c])) {
-        static constexpr const char* kExpected[] = {"float_list or int64_list", "int64_list", "bytes_list"};
+        static constexpr const char* kExpected[] = {"float_list or int64_list", "int64_list", "any list"};
         return ", column \"" + wanted_[c].name + "\" has a " + kListNames[list] + ", but expected " +
                kExpected[static_cast<std::size_t>(wanted_[c].kind)];
       }
@@ -133,8 +134,9 @@ class ExampleReader {
     return std::nullopt;
   }
 
-  // Returns false if the column can't take this kind of list.
-  static bool read_list(protozero::pbf_reader list, protozero::pbf_tag_type kind, TableColumn& column) {
+  // Returns false if the column can't take this kind of list. In a column of bytes a number becomes its text, so that
+  // categories and labels may be numbers.
+  bool read_list(protozero::pbf_reader list, protozero::pbf_tag_type kind, TableColumn& column) {
     if (kind == 1 && column.kind == ValueKind::kBytes) {
       while (list.next()) {
         if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kLength))
@@ -156,7 +158,26 @@ class ExampleReader {
       read_integers(list, column.integers);
       return true;
     }
+    if (kind == 3 && column.kind == ValueKind::kBytes) {
+      integers_.clear();
+      read_integers(list, integers_);
+      for (const std::int64_t number : integers_) column.bytes.push_back(kept_text(number));
+      return true;
+    }
+    if (kind == 2 && column.kind == ValueKind::kBytes) {
+      floats_.clear();
+      read_floats(list, floats_);
+      for (const float number : floats_) column.bytes.push_back(kept_text(number));
+      return true;
+    }
     return false;
+  }
+
+  template <typename T>
+  std::string_view kept_text(T number) {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof(text), number).ptr;
+    return table_.texts.keep({text, static_cast<std::size_t>(end - text)});
   }
 
   static void read_floats(protozero::pbf_reader& list, std::vector<float>& out) {
@@ -199,6 +220,8 @@ class ExampleReader {
   std::vector<std::size_t> first_of_name_;
   std::vector<std::size_t> same_name_;  // for each column: the next one of the same name, or the number of columns
   std::size_t guess_ = 0;
+  std::vector<std::int64_t> integers_;
+  std::vector<float> floats_;
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ inline constexpr std::uint64_t kMaxTfRecordBytes = std::uint64_t{1} << 30;
 Result<std::size_t> find_tfrecords(const RecordBlock& block, std::vector<RecordPlace>& records);
 
 // Decodes the block's records, each of which holds one tf.Example, and replaces the content of `table`. `records` comes
-// from find_tfrecords(block). A wanted column of floats also takes an int64_list. If a feature is there twice, the last
+// from find_tfrecords(block). A wanted column of floats also takes an int64_list. In a
+// column of bytes, numbers become their shortest decimal text. If a feature is there twice, the last
 // one counts, as in protobuf. A record that lacks a feature has no values there.
 //
 // Errors, kData, with file and record, and the column if there is one: the data has a wrong checksum or isn't a

@@ -17,6 +17,7 @@
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/numbered_dataset.h"
+#include "workerd/input/parquet/parquet_tables.h"
 #include "workerd/predict/outputs_file.h"
 
 namespace disttrain::workerd {
@@ -49,13 +50,16 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
   const bool has_columns = has_data && !job.data.columns.empty();
   auto subject = std::make_unique<Subject>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
   input::Source source = input::evaluation_source(job.data, job.evaluate);
+  source.open_parquet = input::open_parquet_tables;
   source.path_key = "--data (" + source.path_key + ")";
   source.files_key = "--files (" + source.files_key + ")";
   source.labels_key = "--labels (" + source.labels_key + ")";
   JobConfig sized = job;
   if (has_columns) {
     // The vocabularies, means and deviations are those of the training set.
-    const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(input::training_source(job.data));
+    input::Source fitted = input::training_source(job.data);
+    fitted.open_parquet = input::open_parquet_tables;
+    const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(fitted);
     if (!training) return tl::unexpected(training.error());
     source.fitted = (*training)->fitted_columns();
     input::size_model(**training, job.data, sized.model);
@@ -140,8 +144,11 @@ Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_con
   if (!file) return tl::unexpected(file.error());
   input::EvaluationBatches batches(*subject.records, batch_records, subject.engine->describe().columns);
   Outputs outputs(*subject.engine, loop);
-  while (const input::BatchBuffer* records = batches.next()) {
-    const Result<EngineOutput> output = outputs.of(records->batch());
+  for (;;) {
+    const Result<const input::BatchBuffer*> records = batches.next();
+    if (!records.has_value()) return tl::unexpected(records.error());
+    if (*records == nullptr) break;
+    const Result<EngineOutput> output = outputs.of((*records)->batch());
     if (!output) return tl::unexpected(output.error());
     loop.restart();
     loop.poll();

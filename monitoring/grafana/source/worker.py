@@ -33,6 +33,10 @@ DASHBOARD = dashboard(
                        "Share of a worker's time in which its step waited for a batch. Expected: near 0.",
                        ("sum by (task) (rate(disttrain_data_stall_seconds_total{TASKS}[RATE]))", "{{task}}"),
                        max=1),
+            timeseries("Time of the input threads", "short",
+                       "Threads that are busy in each stage of making batches from files. Expected: less than data.threads "
+                       "in sum. 0 for data in memory.",
+                       ("sum by (stage) (rate(disttrain_data_stage_seconds_total{TASKS}[RATE]))", "{{stage}}")),
             timeseries("Input's share of a step", "percentunit",
                        "The series of the alert InputBound, over five minutes, from disttrain's recording rules. The "
                        "alert fires above 30%.",

@@ -222,23 +222,23 @@ std::vector<T> column(const BatchBuffer& buffer, std::size_t index) {
 TEST(EvaluationBatches, CoverTheSetOnceInOrder) {
   const MemoryDataset dataset = three_labels();
   EvaluationBatches batches(dataset, 2, columns_of(DType::kInt64, {}));
-  const BatchBuffer* batch = batches.next();
+  const BatchBuffer* batch = *batches.next();
   ASSERT_NE(batch, nullptr);
   EXPECT_EQ(column<float>(*batch, 0), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(column<std::int64_t>(*batch, 1), (Labels{2, 0}));
-  batch = batches.next();
+  batch = *batches.next();
   ASSERT_NE(batch, nullptr);
   EXPECT_EQ(batch->examples(), 1u);
   EXPECT_EQ(column<float>(*batch, 0), (Floats{5, 6}));
-  EXPECT_EQ(batches.next(), nullptr);
+  EXPECT_EQ(*batches.next(), nullptr);
   batches.restart();
-  EXPECT_EQ(batches.next()->examples(), 2u);
+  EXPECT_EQ((*batches.next())->examples(), 2u);
 }
 
 TEST(EvaluationBatches, GiveTargetsToModelsThatCompareWithValues) {
   const MemoryDataset dataset = three_labels();
   EvaluationBatches batches(dataset, 3, columns_of(DType::kFloat32, {3}));
-  const BatchBuffer* batch = batches.next();
+  const BatchBuffer* batch = *batches.next();
   ASSERT_NE(batch, nullptr);
   EXPECT_EQ(column<float>(*batch, 1), (Floats{0, 0, 1, 1, 0, 0, 0, 1, 0}));
 }
@@ -246,10 +246,10 @@ TEST(EvaluationBatches, GiveTargetsToModelsThatCompareWithValues) {
 TEST(BatchBuffer, IsAligned) {
   const MemoryDataset dataset = three_labels();
   BatchBuffer buffer(3, columns_of(DType::kInt64, {}));
-  buffer.fill(dataset, std::vector<std::uint64_t>{1});
+  ASSERT_TRUE(buffer.fill(dataset, std::vector<std::uint64_t>{1}));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.batch().columns[0].bytes.data()) % kBatchAlignment, 0u);
   EXPECT_EQ(buffer.examples(), 1u);
-  buffer.fill(dataset, {});
+  ASSERT_TRUE(buffer.fill(dataset, {}));
   EXPECT_EQ(buffer.examples(), 0u);
   EXPECT_TRUE(buffer.batch().columns[0].bytes.empty());
 }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "common/random.h"
 #include "workerd/input/order.h"
@@ -9,7 +11,7 @@
 namespace disttrain::input {
 namespace {
 
-using Order = std::vector<std::uint32_t>;
+using Order = std::vector<std::uint64_t>;
 
 Order sorted(Order order) {
   std::sort(order.begin(), order.end());
@@ -22,43 +24,97 @@ Order identity(std::uint64_t records) {
   return order;
 }
 
-TEST(Permutation, HasEachRecordOnce) {
-  for (const ShuffleKind kind : {ShuffleKind::kNone, ShuffleKind::kEpoch, ShuffleKind::kBuffer}) {
-    for (const std::uint64_t records : {1, 2, 3, 10, 1000}) {
-      EXPECT_EQ(sorted(permutation(records, kind, 7, 42, 3)), identity(records));
+// The whole order of an epoch.
+Order order_of(const OrderOptions& options, std::uint32_t epoch) {
+  Order order;
+  EpochOrder(options).records_at(epoch, std::vector<Interval>{{0, options.records}}, order);
+  return order;
+}
+
+OrderOptions options_of(std::uint64_t records, ShuffleKind shuffle, std::uint64_t seed) {
+  OrderOptions options{.records = records, .shuffle = shuffle, .buffer = 7, .window = 3, .seed = seed, .blocks = {}};
+  for (std::uint64_t begin = 0; begin < records; begin += 1 + begin % 5) options.blocks.push_back(begin);
+  return options;
+}
+
+constexpr ShuffleKind kShuffles[] = {ShuffleKind::kEpoch, ShuffleKind::kBuffer, ShuffleKind::kBlocks};
+
+TEST(EpochOrder, HasEachRecordOnce) {
+  for (const ShuffleKind kind : {ShuffleKind::kNone, ShuffleKind::kEpoch, ShuffleKind::kBuffer, ShuffleKind::kBlocks}) {
+    for (const std::uint64_t records : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 99, 100, 101, 1000, 4096, 5000}) {
+      EXPECT_EQ(sorted(order_of(options_of(records, kind, 42), 3)), identity(records)) << records;
     }
   }
 }
 
-TEST(Permutation, NoneIsFileOrder) {
-  EXPECT_EQ(permutation(100, ShuffleKind::kNone, 0, 1, 5), identity(100));
+TEST(EpochOrder, NoneIsFileOrder) {
+  EXPECT_EQ(order_of(options_of(100, ShuffleKind::kNone, 1), 5), identity(100));
 }
 
-TEST(Permutation, IsAFunctionOfSeedAndEpoch) {
-  for (const ShuffleKind kind : {ShuffleKind::kEpoch, ShuffleKind::kBuffer}) {
-    const Order order = permutation(1000, kind, 50, 1, 0);
-    EXPECT_EQ(permutation(1000, kind, 50, 1, 0), order);
-    EXPECT_NE(permutation(1000, kind, 50, 1, 1), order);
-    EXPECT_NE(permutation(1000, kind, 50, 2, 0), order);
+TEST(EpochOrder, IsAFunctionOfSeedAndEpoch) {
+  for (const ShuffleKind kind : kShuffles) {
+    const Order order = order_of(options_of(1000, kind, 1), 0);
+    EXPECT_EQ(order_of(options_of(1000, kind, 1), 0), order);
+    EXPECT_NE(order_of(options_of(1000, kind, 1), 1), order);
+    EXPECT_NE(order_of(options_of(1000, kind, 2), 0), order);
   }
 }
 
 // The order must never change: a worker that is restarted, or that comes from another build, must use the same one.
-TEST(Permutation, StaysAsItEverWas) {
-  EXPECT_EQ(permutation(8, ShuffleKind::kEpoch, 0, 1, 0), (Order{0, 6, 7, 4, 3, 5, 1, 2}));
-  EXPECT_EQ(permutation(8, ShuffleKind::kBuffer, 3, 1, 0), (Order{1, 2, 4, 0, 5, 7, 3, 6}));
+TEST(EpochOrder, StaysAsItEverWas) {
+  EXPECT_EQ(order_of(options_of(8, ShuffleKind::kEpoch, 1), 0), (Order{6, 1, 2, 0, 3, 4, 7, 5}));
+  OrderOptions buffer = options_of(8, ShuffleKind::kBuffer, 1);
+  buffer.buffer = 3;
+  EXPECT_EQ(order_of(buffer, 0), (Order{1, 2, 4, 0, 5, 7, 3, 6}));
+  EXPECT_EQ(order_of(options_of(8, ShuffleKind::kBlocks, 1), 0), (Order{6, 0, 3, 5, 4, 2, 1, 7}));
 }
 
-TEST(Permutation, EachRecordIsEquallyLikelyEverywhere) {
+TEST(EpochOrder, EachRecordIsEquallyLikelyEverywhere) {
   constexpr int kEpochs = 20000;
-  int counts[5][5] = {};
-  for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
-    const Order order = permutation(5, ShuffleKind::kEpoch, 0, 9, epoch);
-    for (int position = 0; position < 5; ++position) ++counts[position][order[static_cast<std::size_t>(position)]];
+  for (const std::uint64_t records : {5, 7}) {
+    std::vector<std::vector<int>> counts(records, std::vector<int>(records));
+    const EpochOrder order(options_of(records, ShuffleKind::kEpoch, 9));
+    Order all;
+    for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+      order.records_at(epoch, std::vector<Interval>{{0, records}}, all);
+      for (std::size_t position = 0; position < records; ++position) ++counts[position][all[position]];
+    }
+    for (const auto& row : counts) {
+      for (const int count : row)
+        EXPECT_NEAR(count, kEpochs / static_cast<int>(records), 5 * 57);  // 57: standard deviation
+    }
   }
-  for (const auto& row : counts) {
-    for (const int count : row) EXPECT_NEAR(count, kEpochs / 5, 5 * 57);  // 57: standard deviation
+}
+
+// Records that follow each other in the order are as far apart in the file as those of a shuffled deck: a third of the
+// records on average.
+TEST(EpochOrder, NeighboursAreFarApart) {
+  for (const std::uint64_t records : {1000, 1024, 65536, 100'000}) {
+    const Order order = order_of(options_of(records, ShuffleKind::kEpoch, 5), 1);
+    double sum = 0.0;
+    for (std::size_t i = 1; i < order.size(); ++i)
+      sum += std::abs(static_cast<double>(order[i]) - static_cast<double>(order[i - 1]));
+    const double mean = sum / static_cast<double>((order.size() - 1) * records);
+    EXPECT_NEAR(mean, 1.0 / 3.0, 1.5 / std::sqrt(static_cast<double>(records))) << records;
   }
+}
+
+// In each window of positions, all records of its blocks are visited and no others, and they are mixed.
+TEST(EpochOrder, BlocksStayWithinTheirWindow) {
+  OrderOptions options{.records = 1000, .shuffle = ShuffleKind::kBlocks, .window = 4, .seed = 3, .blocks = {}};
+  for (std::uint64_t begin = 0; begin < 1000; begin += 10) options.blocks.push_back(begin);
+  const Order order = order_of(options, 2);
+  for (std::size_t window = 0; window < 25; ++window) {
+    std::set<std::uint64_t> blocks;
+    std::size_t changes = 0;
+    for (std::size_t i = window * 40; i < window * 40 + 40; ++i) {
+      blocks.insert(order[i] / 10);
+      if (i > window * 40) changes += order[i] / 10 != order[i - 1] / 10 ? 1 : 0;
+    }
+    EXPECT_EQ(blocks.size(), 4U) << "window " << window;
+    EXPECT_GT(changes, 20U) << "window " << window;
+  }
+  EXPECT_NE(order[0] / 40, order[40] / 40 - 1);
 }
 
 // The reference implementation: a simple shuffle buffer.
@@ -66,7 +122,7 @@ Order shuffle_through_real_buffer(std::uint64_t records, std::uint64_t buffer, s
                                   std::uint32_t epoch) {
   Random random(seed, stream_of("shuffle", epoch));
   Order held, out;
-  std::uint32_t next = 0;
+  std::uint64_t next = 0;
   while (held.size() < buffer && next < records) held.push_back(next++);
   // The record that was drawn leaves the buffer, and the oldest record moves to its place. Then the next record of the
   // data set is appended. The real code has the same order in a ring.
@@ -80,19 +136,18 @@ Order shuffle_through_real_buffer(std::uint64_t records, std::uint64_t buffer, s
   return out;
 }
 
-TEST(Permutation, BufferIsWhatARealBufferGives) {
+TEST(EpochOrder, BufferIsWhatARealBufferGives) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const std::uint64_t records = 1 + seed * 7;
-    const std::uint64_t buffer = 1 + seed % 13;
-    EXPECT_EQ(permutation(records, ShuffleKind::kBuffer, buffer, seed, 2),
-              shuffle_through_real_buffer(records, buffer, seed, 2))
+    OrderOptions options = options_of(1 + seed * 7, ShuffleKind::kBuffer, seed);
+    options.buffer = 1 + seed % 13;
+    EXPECT_EQ(order_of(options, 2), shuffle_through_real_buffer(options.records, options.buffer, seed, 2))
         << "seed " << seed;
   }
 }
 
-TEST(Permutation, BufferBringsNoRecordEarlierThanItsLength) {
-  const Order order = permutation(1000, ShuffleKind::kBuffer, 10, 1, 0);
-  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_LT(order[i], i + 10);
+TEST(EpochOrder, BufferBringsNoRecordEarlierThanItsLength) {
+  const Order order = order_of(options_of(1000, ShuffleKind::kBuffer, 1), 0);
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_LT(order[i], i + 7);
 }
 
 TEST(OwnOrderSeed, DiffersByRankAndSeed) {
@@ -101,21 +156,26 @@ TEST(OwnOrderSeed, DiffersByRankAndSeed) {
   EXPECT_EQ(own_order_seed(1, Rank(1)), own_order_seed(1, Rank(1)));
 }
 
-TEST(EpochOrder, GivesThePermutationOfEachEpochInAnyOrderOfAsking) {
-  EpochOrder order(100, ShuffleKind::kEpoch, 0, 5);
-  Random random(1);
-  for (int i = 0; i < 200; ++i) {
-    const auto epoch = static_cast<std::uint32_t>(random.below(4));
-    const std::uint64_t position = random.below(100);
-    EXPECT_EQ(order.record_at(epoch, position), permutation(100, ShuffleKind::kEpoch, 0, 5, epoch)[position]);
+TEST(EpochOrder, GivesTheOrderOfEachEpochInAnyOrderOfAsking) {
+  for (const ShuffleKind kind : kShuffles) {
+    const OrderOptions options = options_of(100, kind, 5);
+    const EpochOrder order(options);
+    Random random(1);
+    Order records;
+    for (int i = 0; i < 200; ++i) {
+      const auto epoch = static_cast<std::uint32_t>(random.below(4));
+      const std::uint64_t position = random.below(100);
+      order.records_at(epoch, std::vector<Interval>{{position, position + 1}}, records);
+      ASSERT_EQ(records, (Order{order_of(options, epoch)[position]}));
+    }
   }
 }
 
 TEST(EpochOrder, GivesSeveralIntervalsInTheirOrder) {
-  EpochOrder order(10, ShuffleKind::kNone, 0, 5);
-  std::vector<std::uint64_t> records = {99};
+  const EpochOrder order(options_of(10, ShuffleKind::kNone, 5));
+  Order records = {99};
   order.records_at(0, std::vector<Interval>{{7, 9}, {1, 1}, {0, 2}}, records);
-  EXPECT_EQ(records, (std::vector<std::uint64_t>{7, 8, 0, 1}));
+  EXPECT_EQ(records, (Order{7, 8, 0, 1}));
 }
 
 }  // namespace

@@ -60,13 +60,11 @@ class GatedDataset final : public Dataset {
   std::uint64_t bytes_read() const override { return 0; }
   const std::vector<std::string>& label_names() const override { return inner_.label_names(); }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return inner_.fitted_columns(); }
-  void gather(std::span<const std::uint64_t> indices, std::size_t column, const ColumnSpec& as,
-              std::span<std::byte> out) const override {
-    if (column == 0) {
-      entered.ring();
-      gate.await(entered.rung());
-    }
-    inner_.gather(indices, column, as, out);
+  Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                const Draw& draw) const override {
+    entered.ring();
+    gate.await(entered.rung());
+    return inner_.gather(indices, columns, draw);
   }
 
   mutable Bell entered;
@@ -84,8 +82,8 @@ BatchOrder order(std::uint64_t ticket, std::uint64_t begin, std::uint64_t end) {
   return result;
 }
 
-EpochOrder file_order() {
-  return {kRecords, ShuffleKind::kNone, 0, 0};
+OrderOptions file_order() {
+  return {.records = kRecords, .shuffle = ShuffleKind::kNone};
 }
 
 std::unique_ptr<ReadyBatch> pop(Prefetcher& prefetcher) {
@@ -154,13 +152,15 @@ TEST(Prefetcher, BatchOfNoExamplesIsABatch) {
 
 TEST(Prefetcher, FollowsTheEpochsOrder) {
   const MemoryDataset dataset = numbered();
-  Prefetcher prefetcher(dataset, EpochOrder(kRecords, ShuffleKind::kEpoch, 0, 3), kOptions);
+  const OrderOptions shuffled{.records = kRecords, .shuffle = ShuffleKind::kEpoch, .seed = 3};
+  Prefetcher prefetcher(dataset, shuffled, kOptions);
   BatchOrder wanted = order(1, 10, 12);
   wanted.epoch = 7;
   ASSERT_TRUE(prefetcher.request(wanted));
   const auto batch = pop(prefetcher);
-  const auto expected = permutation(kRecords, ShuffleKind::kEpoch, 0, 3, 7);
-  EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>{expected[10], expected[11]}));
+  std::vector<std::uint64_t> expected;
+  EpochOrder(shuffled).records_at(7, wanted.positions, expected);
+  EXPECT_EQ(labels_of(*batch), (std::vector<std::int64_t>(expected.begin(), expected.end())));
 }
 
 TEST(Prefetcher, PositionsThatDoNotExistAreRefused) {
@@ -273,13 +273,59 @@ TEST(Prefetcher, EndsWithWorkLeft) {
   }
 }
 
+// A data set whose second batch can't be read.
+class BrokenDataset final : public Dataset {
+ public:
+  std::uint64_t records() const override { return inner_.records(); }
+  const std::vector<DatasetColumn>& columns() const override { return inner_.columns(); }
+  std::uint64_t bytes_read() const override { return 0; }
+  const std::vector<std::string>& label_names() const override { return inner_.label_names(); }
+  std::shared_ptr<const FittedColumns> fitted_columns() const override { return nullptr; }
+  Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                const Draw& draw) const override {
+    if (indices.front() == 4) return fail(ErrorCode::kData, "record 4 is damaged");
+    return inner_.gather(indices, columns, draw);
+  }
+
+ private:
+  MemoryDataset inner_ = numbered();
+};
+
+TEST(Prefetcher, BatchThatCanNotBeReadComesWithTheReason) {
+  const BrokenDataset dataset;
+  Prefetcher prefetcher(dataset, file_order(), kOptions);
+  ASSERT_TRUE(prefetcher.request(order(1, 0, 4)));
+  ASSERT_TRUE(prefetcher.request(order(2, 4, 8)));
+  EXPECT_TRUE(pop(prefetcher)->made);
+  const auto broken = pop(prefetcher);
+  ASSERT_FALSE(broken->made);
+  EXPECT_EQ(broken->made.error().message, "record 4 is damaged");
+  EXPECT_EQ(broken->buffer.examples(), 0U);
+}
+
+// Two threads make two batches at the same time: neither ends before both have begun.
+TEST(Prefetcher, SeveralThreadsMakeBatchesAtTheSameTimeAndGiveThemInOrder) {
+  const GatedDataset dataset;
+  PrefetchOptions two = options(4, 2);
+  two.threads = 2;
+  Prefetcher prefetcher(dataset, file_order(), two);
+  ASSERT_TRUE(prefetcher.request(order(1, 0, 4)));
+  ASSERT_TRUE(prefetcher.request(order(2, 4, 8)));
+  dataset.entered.await(2);
+  for (int i = 0; i < 4; ++i) dataset.gate.ring();
+  EXPECT_EQ(pop(prefetcher)->order.ticket, BatchTicket(1));
+  EXPECT_EQ(pop(prefetcher)->order.ticket, BatchTicket(2));
+}
+
 // A consumer that acts at random. Batches must come out as requested, in order. The thread sanitizer looks for races.
 TEST(Prefetcher, SurvivesARandomConsumer) {
   const MemoryDataset dataset = numbered();
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
     const auto prefetch = static_cast<std::uint32_t>(1 + random.below(5));
-    Prefetcher prefetcher(dataset, file_order(), options(4, prefetch));
+    PrefetchOptions some = options(4, prefetch);
+    some.threads = static_cast<std::uint32_t>(1 + random.below(3));
+    Prefetcher prefetcher(dataset, file_order(), some);
     std::deque<BatchOrder> wanted;
     std::uint64_t ticket = 0;
     for (int i = 0; i < 500; ++i) {

@@ -28,10 +28,8 @@ class TextFiles : public testing::Test {
     std::vector<std::string> windows;
     const std::uint64_t size = dataset.columns().at(0).elements;
     for (std::uint64_t i = 0; i < dataset.records(); ++i) {
-      std::string window(size, ' ');
-      dataset.gather(std::vector<std::uint64_t>{i}, 0, {.name = "tokens", .dtype = DType::kUint8, .shape = {size}},
-                     std::as_writable_bytes(std::span(window)));
-      windows.push_back(window);
+      const auto window = gather<std::uint8_t>(dataset, {i}, 0, DType::kUint8, size);
+      windows.emplace_back(window.begin(), window.end());
     }
     return windows;
   }
@@ -86,10 +84,7 @@ TEST_F(TextFiles, TokensMayBeWiderThanBytes) {
   folder_.write("a.txt", "\xff\x01");
   const auto dataset = load_dataset(text_source(2, 1));
   ASSERT_TRUE(dataset) << dataset.error().message;
-  std::vector<std::int32_t> tokens(2);
-  (*dataset)->gather(std::vector<std::uint64_t>{0}, 0, {.name = "tokens", .dtype = DType::kInt32, .shape = {2}},
-                     std::as_writable_bytes(std::span(tokens)));
-  EXPECT_THAT(tokens, ElementsAre(255, 1));
+  EXPECT_THAT(gather<std::int32_t>(**dataset, {0}, 0, DType::kInt32, 2), ElementsAre(255, 1));
 }
 
 TEST_F(TextFiles, ShorterThanAWindowAreRefused) {

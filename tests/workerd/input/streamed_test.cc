@@ -1,0 +1,285 @@
+// Data sets that are read from their files for each batch, and their indexes.
+#include "workerd/input/streamed_dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "tests/workerd/input/input_files.h"
+#include "workerd/input/data_figures.h"
+#include "workerd/input/record_index.h"
+
+namespace disttrain::input {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ColumnSection column_of(const std::string& name, ColumnKind kind) {
+  ColumnSection column;
+  column.name = name;
+  column.kind = kind;
+  return column;
+}
+
+class Streamed : public testing::Test {
+ protected:
+  // Files of `records` lines each: x, w and k, with words of different lengths.
+  void write_files(int files, int records, bool gz = false) {
+    int number = 0;
+    for (int file = 0; file < files; ++file) {
+      std::string text = "x,w,k\n";
+      for (int i = 0; i < records; ++i, ++number)
+        text +=
+            std::to_string(number) + "," + std::string(1 + number % 7, 'w') + "," + std::to_string(number % 3) + "\n";
+      const std::string name = "part-" + std::to_string(file) + ".csv";
+      folder_.write(gz ? name + ".gz" : name, gz ? gzip(text) : text);
+    }
+  }
+
+  // If `memory` is 1, the records are read for each batch.
+  Source source_of(std::uint64_t memory, ShuffleKind shuffle = ShuffleKind::kEpoch) const {
+    Source source = input::source(DataFormat::kCsv, folder_, "part-*");
+    source.columns = {column_of("x", ColumnKind::kNumeric), column_of("w", ColumnKind::kCategory),
+                      column_of("k", ColumnKind::kLabel)};
+    source.columns[0].normalise = Normalise::kStandard;
+    source.memory = memory;
+    source.shuffle = shuffle;
+    return source;
+  }
+
+  std::unique_ptr<Dataset> load(const Source& source) {
+    Result<std::unique_ptr<Dataset>> dataset = load_dataset(source);
+    EXPECT_TRUE(dataset) << dataset.error().message;
+    return dataset ? std::move(*dataset) : nullptr;
+  }
+
+  std::string error_of(const Source& source, ErrorCode code) {
+    const auto dataset = load_dataset(source);
+    EXPECT_FALSE(dataset);
+    if (dataset) return "";
+    EXPECT_EQ(dataset.error().code, code);
+    return dataset.error().message;
+  }
+
+  // The error of reading some records of a data set that was opened without one.
+  static std::string gather_error(const Dataset& dataset, const std::vector<std::uint64_t>& indices) {
+    std::vector<float> x(indices.size());
+    const std::vector<ColumnOut> outs = {
+        {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x))}};
+    const Status gathered = dataset.gather(indices, outs, {});
+    return gathered ? "" : gathered.error().message;
+  }
+
+  static void expect_equal(const Dataset& a, const Dataset& b, const std::vector<std::uint64_t>& indices) {
+    ASSERT_EQ(a.records(), b.records());
+    ASSERT_EQ(a.columns().size(), b.columns().size());
+    EXPECT_EQ(gather<float>(a, indices, 0, DType::kFloat32, 1), gather<float>(b, indices, 0, DType::kFloat32, 1));
+    EXPECT_EQ(gather<std::int32_t>(a, indices, 1, DType::kInt32, 1),
+              gather<std::int32_t>(b, indices, 1, DType::kInt32, 1));
+    EXPECT_EQ(gather<std::int64_t>(a, indices, 2, DType::kInt64, 1),
+              gather<std::int64_t>(b, indices, 2, DType::kInt64, 1));
+    EXPECT_EQ(gather<float>(a, indices, 2, DType::kFloat32, 3), gather<float>(b, indices, 2, DType::kFloat32, 3));
+  }
+
+  std::vector<std::string> index_files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      if (entry.path().filename().string().starts_with(".disttrain-")) names.push_back(entry.path().string());
+    return names;
+  }
+
+  Folder folder_;
+};
+
+std::vector<std::uint64_t> all_of(std::uint64_t records) {
+  std::vector<std::uint64_t> indices(records);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+TEST_F(Streamed, RecordsAreThoseOfTheSameSetInMemory) {
+  write_files(3, 500);
+  const auto memory = load(source_of(1 << 30));
+  const auto streamed = load(source_of(1));
+  EXPECT_EQ(memory->figures(), nullptr);
+  ASSERT_NE(streamed->figures(), nullptr);
+  expect_equal(*memory, *streamed, all_of(1500));
+  expect_equal(*memory, *streamed, {1499, 0, 499, 500, 501, 7, 7, 1000});
+  EXPECT_GT(streamed->figures()->decode_ns, 0U);
+}
+
+TEST_F(Streamed, RecordsOfARangeAreThoseOfTheSameSetInMemory) {
+  write_files(3, 500);
+  Source part = source_of(1 << 30);
+  part.begin = 490;
+  part.end = 1203;
+  const auto memory = load(part);
+  part.memory = 1;
+  const auto streamed = load(part);
+  expect_equal(*memory, *streamed, all_of(713));
+}
+
+TEST_F(Streamed, CompressedFilesNeedBlocksAndMemoryForThem) {
+  write_files(5, 300, true);
+  EXPECT_THAT(error_of(source_of(1), ErrorCode::kConfig), HasSubstr("set data.shuffle = \"blocks\", or decompress"));
+  EXPECT_THAT(error_of(source_of(1, ShuffleKind::kBlocks), ErrorCode::kConfig),
+              testing::AllOf(HasSubstr("raise data.memory"), HasSubstr("lower data.shuffle_window")));
+  EXPECT_THAT(error_of(source_of(1, ShuffleKind::kNone), ErrorCode::kConfig),
+              testing::AllOf(HasSubstr("raise data.memory"), Not(HasSubstr("data.shuffle_window"))));
+}
+
+TEST_F(Streamed, SeveralThreadsGetTheSameBlocks) {
+  write_files(40, 300, true);
+  std::uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) bytes += entry.file_size();
+  const auto memory = load(source_of(1 << 30));
+  Source source = source_of(4 * bytes - 1, ShuffleKind::kBlocks);
+  source.shuffle_window = 1;
+  const auto streamed = load(source);
+  ASSERT_NE(streamed->figures(), nullptr);
+  EXPECT_EQ(streamed->blocks().size(), 40U);
+  EXPECT_EQ(streamed->blocks()[1], 300U);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t first = 0; first < 12'000; first += 50) {
+        std::vector<std::uint64_t> indices;
+        for (std::uint64_t i = 0; i < 50; ++i) indices.push_back((first * (thread % 2 == 0 ? 1 : 7) + i * 97) % 12'000);
+        expect_equal(*memory, *streamed, indices);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(Streamed, IndexIsBuiltOnceAndThenFound) {
+  write_files(2, 100);
+  ASSERT_NE(load(source_of(1)), nullptr);
+  const std::vector<std::string> first = index_files();
+  ASSERT_EQ(first.size(), 1U);
+  struct stat before {};
+  struct stat after {};
+  ASSERT_EQ(::stat(first[0].c_str(), &before), 0);
+  const auto again = load(source_of(1));
+  ASSERT_EQ(::stat(first[0].c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_LE(before.st_size, 200 * 24);
+  EXPECT_EQ(again->records(), 200U);
+  EXPECT_EQ(again->notice(), "");
+}
+
+TEST_F(Streamed, IndexOfOtherFilesIsNotUsed) {
+  write_files(2, 100);
+  const auto before = load(source_of(1));
+  write_files(2, 120);
+  const auto after = load(source_of(1));
+  EXPECT_EQ(before->records(), 200U);
+  EXPECT_EQ(after->records(), 240U);
+  EXPECT_NE(before->hash(), after->hash());
+  EXPECT_EQ(index_files().size(), 2U);
+}
+
+TEST_F(Streamed, DamagedIndexIsBuiltAnew) {
+  write_files(1, 100);
+  ASSERT_NE(load(source_of(1)), nullptr);
+  const std::string path = index_files().at(0);
+  const std::string good = read_whole(path);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{10}, good.size() - 1, good.size() + 1}) {
+    std::string bad = good;
+    bad.resize(size);
+    folder_.write(std::filesystem::path(path).filename(), bad);
+    EXPECT_EQ(load(source_of(1))->records(), 100U);
+    EXPECT_EQ(read_whole(path), good);
+  }
+  for (const std::size_t at : {0UL, 9UL, 17UL, 25UL, 33UL, 41UL, 50UL}) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    folder_.write(std::filesystem::path(path).filename(), bad);
+    EXPECT_EQ(load(source_of(1))->records(), 100U);
+    EXPECT_EQ(read_whole(path), good) << "byte " << at;
+  }
+}
+
+TEST_F(Streamed, DamagedPlacesOfAnIndexAreErrors) {
+  write_files(1, 100);
+  ASSERT_NE(load(source_of(1)), nullptr);
+  const std::string path = index_files().at(0);
+  std::string bad = read_whole(path);
+  for (std::size_t at = bad.size() - 100 * sizeof(IndexedPlace); at < bad.size(); ++at) bad[at] = '\x7f';
+  folder_.write(std::filesystem::path(path).filename(), bad);
+  const auto dataset = load(source_of(1));
+  EXPECT_THAT(gather_error(*dataset, {0}), HasSubstr("remove the index"));
+  EXPECT_THAT(gather_error(*dataset, {99, 3}), HasSubstr("remove the index"));
+}
+
+TEST_F(Streamed, IndexMayHaveAFolderOfItsOwn) {
+  write_files(1, 100);
+  Source source = source_of(1);
+  const Folder other;
+  source.index = other.path();
+  ASSERT_NE(load(source), nullptr);
+  EXPECT_TRUE(index_files().empty());
+  EXPECT_FALSE(std::filesystem::is_empty(other.path()));
+  source.index = other / "missing";
+  EXPECT_THAT(error_of(source, ErrorCode::kNoInput), HasSubstr("set data.index to a folder that workers may write"));
+}
+
+TEST_F(Streamed, FileThatChangesWhileItIsUsedIsAnError) {
+  write_files(2, 100);
+  const auto dataset = load(source_of(1));
+  EXPECT_EQ(gather_error(*dataset, {0, 100}), "");
+  folder_.write("part-1.csv", "x,w,k\n1,w,2\n");
+  EXPECT_EQ(gather_error(*dataset, {0}), "");
+  EXPECT_THAT(gather_error(*dataset, {100}),
+              testing::AllOf(HasSubstr("part-1.csv: was changed"), HasSubstr("expected")));
+  std::filesystem::remove(folder_ / "part-0.csv");
+  const auto fresh = load_dataset(source_of(1));
+  ASSERT_TRUE(fresh);
+  EXPECT_EQ((*fresh)->records(), 1U);
+}
+
+TEST_F(Streamed, WrongValueIsAnErrorWithFileRecordAndColumn) {
+  write_files(1, 100);
+  Source source = source_of(1);
+  source.columns[0].normalise = Normalise::kNone;  // so that nothing is read when the set is opened
+  source.columns[1].vocabulary = {"w", "ww"};
+  source.columns[2].vocabulary = {"0", "1", "2"};
+  std::string text = read_whole(folder_ / "part-0.csv");
+  text.replace(text.find("\n77,") + 1, 2, "ab");
+  folder_.write("part-0.csv", text);
+  const auto dataset = load(source);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(gather_error(*dataset, {76, 78}), "");
+  EXPECT_THAT(gather_error(*dataset, {77}),
+              testing::AllOf(HasSubstr("part-0.csv"), HasSubstr("record 77"), HasSubstr("'x'"), HasSubstr("'ab'")));
+}
+
+TEST_F(Streamed, FilesWithOtherHeadersAreRefused) {
+  write_files(1, 10);
+  folder_.write("part-1.csv", "w,x,k\nw,1,0\n");
+  EXPECT_THAT(error_of(source_of(1), ErrorCode::kData), HasSubstr("part-1.csv:1: the header has other columns"));
+}
+
+TEST_F(Streamed, LabelBeyondTheModelsOutputsIsAnError) {
+  write_files(1, 10);
+  const auto dataset = load(source_of(1));
+  std::vector<float> x(1);
+  std::vector<std::int32_t> w(1);
+  std::vector<std::int64_t> k(1);
+  const std::vector<ColumnOut> outs = {
+      {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x))},
+      {{.name = "w", .dtype = DType::kInt32, .shape = {}}, std::as_writable_bytes(std::span(w))},
+      {{.name = "k", .dtype = DType::kInt64, .shape = {}, .limit = 2}, std::as_writable_bytes(std::span(k))}};
+  EXPECT_TRUE(dataset->gather(std::vector<std::uint64_t>{1}, outs, {}));
+  const Status wrong = dataset->gather(std::vector<std::uint64_t>{2}, outs, {});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, testing::AllOf(HasSubstr("record 2"), HasSubstr("the label is 2")));
+}
+
+}  // namespace
+}  // namespace disttrain::input

@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "common/check.h"
+#include "common/config/columns.h"
+#include "workerd/input/column_values.h"
+#include "workerd/input/columns.h"
+#include "workerd/input/encode_images.h"
+
+namespace disttrain::input {
+
+namespace {
+
+// FNV-1a, 64 bits. The numbers of hashed categories must never change, because checkpoints depend on them.
+constexpr std::uint64_t kHashBegin = 14695981039346656037u;
+std::uint64_t hashed(std::uint64_t hash, std::uint8_t byte) {
+  return (hash ^ byte) * 1099511628211u;
+}
+std::uint64_t hash_of_word(std::string_view word) {
+  std::uint64_t hash = kHashBegin;
+  for (const char c : word) hash = hashed(hash, static_cast<std::uint8_t>(c));
+  return hash;
+}
+
+tl::unexpected<Error> unknown_label(const std::string& place, const ColumnSection& section, std::string_view word,
+                                    const std::vector<std::string>& vocabulary) {
+  std::string known;
+  for (std::size_t i = 0; i < std::min<std::size_t>(vocabulary.size(), 10); ++i)
+    known += (i == 0 ? "'" : ", '") + vocabulary[i] + "'";
+  return fail(ErrorCode::kData, place + ": the label '" + std::string(word) + "' in column '" + name_in_files(section) +
+                                    "' isn't one of the " + std::to_string(vocabulary.size()) + " labels (" + known +
+                                    (vocabulary.size() > 10 ? ", ..." : "") + "): correct the file, " +
+                                    key_of(section) + ".vocabulary or " + key_of(section) + ".strip");
+}
+
+}  // namespace
+
+std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& columns) {
+  std::vector<WantedColumn> wanted;
+  for (const ColumnSection& column : columns)
+    if (has_values(column))
+      wanted.push_back({.name = name_in_files(column),
+                        .kind = column.kind == ColumnKind::kNumeric ? ValueKind::kFloat : ValueKind::kBytes});
+  return wanted;
+}
+
+ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
+  std::map<std::string, std::uint64_t> places;  // of each category
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const ColumnSection& section = columns[i];
+    if (section.kind == ColumnKind::kIgnore) continue;
+    Column column{&section, &fitted.columns[i], from, 0, value_count(section), {}, {}};
+    if (has_values(section)) ++from;
+    // A category's word 0 has the number 1, a label's has 0.
+    std::int32_t number = section.kind == ColumnKind::kCategory ? 1 : 0;
+    for (const std::string& word : fitted.columns[i].vocabulary) column.numbers.emplace(word, number++);
+    if (is_number(section) || is_image(section)) {
+      column.to = inputs_;
+      inputs_ += column.elements;
+      has_pixels_ = has_pixels_ || is_image(section);
+    } else if (is_category(section)) {
+      column.to = categories_++;
+      places.emplace(section.name, column.to);
+    } else {
+      has_classes_ = !column.numbers.empty() || column.fitted->label.are_classes;
+    }
+    columns_.push_back(std::move(column));
+  }
+  // The columns of a cross may come after it.
+  for (Column& column : columns_)
+    for (const std::string& name : column.section->cross) column.cross.push_back(places.at(name));
+}
+
+Status ColumnEncoder::encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows,
+                             const Images& images) const {
+  const std::uint64_t old = rows.records;
+  rows.records += table.records;
+  rows.inputs.resize(has_pixels_ ? 0 : rows.records * inputs_);
+  rows.pixels.resize(has_pixels_ ? rows.records * inputs_ : 0);
+  rows.categories.resize(rows.records * categories_);
+  float* const inputs = rows.inputs.data() + (has_pixels_ ? 0 : old * inputs_);
+  std::int32_t* const categories = rows.categories.data() + old * categories_;
+  for (const Column& column : columns_) {
+    Status ok;
+    if (is_number(*column.section))
+      ok = encode_numbers(column, table, place_of, inputs + column.to);
+    else if (is_image(*column.section))
+      ok = encode_pixels(column, table, place_of, images, rows.pixels.data() + old * inputs_);
+    else if (column.section->kind == ColumnKind::kLabel)
+      ok = encode_labels(column, table, place_of, rows);
+    else if (column.cross.empty())
+      ok = encode_categories(column, table, place_of, categories + column.to);
+    if (!ok) return ok;
+  }
+  for (const Column& column : columns_)
+    if (!column.cross.empty()) encode_cross(column, table.records, categories);
+  return {};
+}
+
+Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, const PlaceOf& place_of,
+                                     float* to) const {
+  const ColumnSection& section = *column.section;
+  const TableColumn& from = table.columns[column.from];
+  if (Status ok = check_lengths(section, from, column.elements, place_of); !ok) return ok;
+  const double mean = column.fitted->mean;
+  const double deviation = column.fitted->deviation;
+  const bool is_plain = section.normalise == Normalise::kNone;
+  const bool may_lack = !from.lengths.empty() && column.elements == 1;
+  const float* value = from.floats.data();
+  for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
+    const bool lacks = may_lack && from.lengths[i] == 0;
+    for (std::uint64_t e = 0; e < column.elements; ++e) {
+      float number = lacks ? std::numeric_limits<float>::quiet_NaN() : *value++;
+      if (std::isnan(number)) {
+        const Result<float> found = number_of(section, number, i, place_of);
+        if (!found) return tl::unexpected(found.error());
+        number = *found;
+      }
+      to[e] = is_plain ? number : static_cast<float>((double{number} - mean) / deviation);
+    }
+  }
+  return {};
+}
+
+Status ColumnEncoder::encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of,
+                                    const Images& images, std::uint8_t* to) const {
+  const TableColumn& from = table.columns[column.from];
+  DISTTRAIN_CHECK(images.encoder != nullptr);
+  if (Status ok = check_lengths(*column.section, from, 1, place_of); !ok) return ok;
+  for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
+    const auto file = std::as_bytes(std::span(from.bytes[i]));
+    Status made = images.encoder->encode(*column.section, file, images.draw, images.first_record + i, {to, inputs_});
+    if (!made) {
+      made.error().message = place_of(i) + ", column '" + name_in_files(*column.section) + "': " + made.error().message;
+      return made;
+    }
+  }
+  return {};
+}
+
+Status ColumnEncoder::encode_categories(const Column& column, const Table& table, const PlaceOf& place_of,
+                                        std::int32_t* to) const {
+  const ColumnSection& section = *column.section;
+  const TableColumn& from = table.columns[column.from];
+  if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
+  if (section.kind == ColumnKind::kNumeric) {
+    const std::vector<double>& boundaries = section.boundaries;
+    const float* value = from.floats.data();
+    for (std::uint64_t i = 0; i < table.records; ++i, to += categories_) {
+      const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
+      const Result<float> number =
+          number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
+      if (!number) return tl::unexpected(number.error());
+      *to = static_cast<std::int32_t>(std::upper_bound(boundaries.begin(), boundaries.end(), double{*number}) -
+                                      boundaries.begin());
+    }
+    return {};
+  }
+  for (std::uint64_t i = 0; i < table.records; ++i, to += categories_) {
+    const std::string_view word = from.bytes[i];
+    if (section.hash > 0) {
+      *to = static_cast<std::int32_t>(hash_of_word(word) % section.hash);
+      continue;
+    }
+    const auto found = column.numbers.find(word);
+    *to = found == column.numbers.end() ? 0 : found->second;
+  }
+  return {};
+}
+
+// Combines the columns `column.cross` of the array of categories.
+void ColumnEncoder::encode_cross(const Column& column, std::uint64_t records, std::int32_t* rows) const {
+  for (std::uint64_t i = 0; i < records; ++i, rows += categories_) {
+    std::uint64_t hash = kHashBegin;
+    for (const std::uint64_t part : column.cross) {
+      const auto number = static_cast<std::uint32_t>(rows[part]);
+      for (int shift = 0; shift < 32; shift += 8) hash = hashed(hash, static_cast<std::uint8_t>(number >> shift));
+    }
+    rows[column.to] = static_cast<std::int32_t>(hash % column.section->hash);
+  }
+}
+
+Status ColumnEncoder::encode_labels(const Column& column, const Table& table, const PlaceOf& place_of,
+                                    EncodedRows& rows) const {
+  const TableColumn& from = table.columns[column.from];
+  if (Status ok = check_lengths(*column.section, from, 1, place_of); !ok) return ok;
+  std::string_view last;
+  double number = 0.0;
+  for (std::uint64_t i = 0; i < table.records; ++i) {
+    const std::string_view word = from.bytes[i];
+    if (i == 0 || word != last) {
+      const std::string_view bare = stripped(word, column.section->strip);
+      const auto found = column.numbers.find(bare);
+      if (found != column.numbers.end()) {
+        number = found->second;
+      } else {
+        const Result<double> read = label_of(column, bare, i, place_of);
+        if (!read) return tl::unexpected(read.error());
+        number = *read;
+      }
+      last = word;
+    }
+    if (has_classes_)
+      rows.classes.push_back(static_cast<std::int64_t>(number));
+    else
+      rows.targets.push_back(static_cast<float>(number));
+  }
+  return {};
+}
+
+// The number of a label that isn't in the vocabulary.
+Result<double> ColumnEncoder::label_of(const Column& column, std::string_view word, std::uint64_t record,
+                                       const PlaceOf& place_of) const {
+  const ColumnSection& section = *column.section;
+  if (word.empty()) return no_label(section, place_of(record));
+  if (!column.numbers.empty()) return unknown_label(place_of(record), section, word, column.fitted->vocabulary);
+  const auto bad = [&](const std::string& what) {
+    return fail(ErrorCode::kData, place_of(record) + ": the label '" + std::string(word) + "' in column '" +
+                                      name_in_files(section) + "' " + what);
+  };
+  const std::optional<double> number = number_in_word(word);
+  if (!number) return bad("isn't a number as those of the training set: correct the file");
+  constexpr double kLargest = 1ull << 53;
+  if (has_classes_ && (*number < 0.0 || *number > kLargest || *number != std::floor(*number)))
+    return bad("isn't a whole number of at least 0 as those of the training set: correct the file");
+  if (!has_classes_ && std::abs(*number) > std::numeric_limits<float>::max())
+    return bad("is too large for float32: scale the labels");
+  return *number;
+}
+
+}  // namespace disttrain::input

@@ -1,0 +1,34 @@
+// What ColumnFit and ColumnEncoder share: how the values of a column are read and how errors name it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/config/job_config.h"
+#include "common/result.h"
+#include "workerd/input/columns.h"
+#include "workerd/input/table.h"
+
+namespace disttrain::input {
+
+// Whether the files have values of this column. A cross has none.
+bool has_values(const ColumnSection& column);
+std::string key_of(const ColumnSection& column);
+const std::string& name_in_files(const ColumnSection& column);
+// The number of values of a numeric column in a record.
+std::uint64_t value_count(const ColumnSection& column);
+
+// The word without the characters of `strip` at its end.
+std::string_view stripped(std::string_view word, const std::string& strip);
+std::optional<double> number_in_word(std::string_view word);
+
+// Checks that each record of a table's column has `expected` values.
+Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
+                     const PlaceOf& place_of);
+// The number, or data.columns.NAME.missing in the place of NaN. Errors, kData: there is no such key.
+Result<float> number_of(const ColumnSection& section, float number, std::uint64_t record, const PlaceOf& place_of);
+tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place);
+
+}  // namespace disttrain::input

@@ -1,0 +1,70 @@
+#include "workerd/input/record_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace disttrain::input {
+
+namespace {
+
+tl::unexpected<Error> cant_read(const IndexedFile& file, int number) {
+  const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
+  return fail(code, file.path + ": can't be read: " + std::strerror(number) +
+                        "; the file was there when the job's data was indexed: put it back and start the job again");
+}
+
+tl::unexpected<Error> changed(const IndexedFile& file, std::uint64_t bytes) {
+  return fail(ErrorCode::kData, file.path + ": was changed while the job uses it: it has " + std::to_string(bytes) +
+                                    " bytes" + (bytes == file.bytes ? " and another time of modification" : "") +
+                                    ", expected " + std::to_string(file.bytes) +
+                                    " as when the data was indexed: start the job again when the file is complete");
+}
+
+}  // namespace
+
+Result<RecordFiles::File> RecordFiles::open(std::size_t file) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = places_.find(file); found != places_.end()) {
+    open_.splice(open_.begin(), open_, found->second);
+    return open_.front().descriptor;
+  }
+  const IndexedFile& about = index_.files()[file];
+  Descriptor descriptor(::open(about.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor) return cant_read(about, errno);
+  if (open_.size() == kMostOpen) {
+    places_.erase(open_.back().file);
+    open_.pop_back();
+  }
+  open_.push_front({file, std::make_shared<const Descriptor>(std::move(descriptor))});
+  places_[file] = open_.begin();
+  return open_.front().descriptor;
+}
+
+Status RecordFiles::read(std::size_t file, std::uint64_t offset, std::span<std::byte> out) const {
+  const IndexedFile& about = index_.files()[file];
+  const Result<File> descriptor = open(file);
+  if (!descriptor) return tl::unexpected(descriptor.error());
+  const int fd = (*descriptor)->get();
+  struct stat now {};
+  if (::fstat(fd, &now) != 0) return cant_read(about, errno);
+  const auto bytes = static_cast<std::uint64_t>(now.st_size);
+  if (bytes != about.bytes || now.st_mtim.tv_sec * 1'000'000'000LL + now.st_mtim.tv_nsec != about.modified_ns)
+    return changed(about, bytes);
+  for (std::size_t done = 0; done < out.size();) {
+    const ssize_t got = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cant_read(about, errno);
+    if (got == 0)
+      return fail(ErrorCode::kData, about.path + ": ends at byte " + std::to_string(offset + done) +
+                                        ", but its index has a record there: remove the index (.disttrain-*.index)");
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+}  // namespace disttrain::input
