@@ -35,12 +35,13 @@ void collect_evaluation(const std::string& job, const EvaluationStatus& evaluati
 ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
     : config_(config),
       cluster_(cluster),
-      requests_({"Hello",        "JobDescribed",     "ShardsCreated",  "JobOpened",         "RosterApplied",
-                 "WorkerFenced", "LeaseRequest",     "WorkerFinished", "Evaluated",         "JobClosed",
-                 "TaskFailed",   "Accusation",       "Heartbeat",      "LogLines",          "CheckpointPrepared",
-                 "ShardWritten", "CheckpointFailed", "LeaveRequest",   "CheckpointRequest", "TraceEvents",
-                 "SubmitJob",    "StatusRequest",    "StopRequest",    "LogsRequest",       "SaveRequest",
-                 "EventsRequest"}) {
+      requests_({"Hello",         "JobDescribed",     "ShardsCreated", "JobOpened",
+                 "RosterApplied", "WorkerFenced",     "LeaseRequest",  "WorkerFinished",
+                 "Evaluated",     "EvaluationFailed", "JobClosed",     "TaskFailed",
+                 "Accusation",    "Heartbeat",        "LogLines",      "CheckpointPrepared",
+                 "ShardWritten",  "CheckpointFailed", "LeaveRequest",  "CheckpointRequest",
+                 "TraceEvents",   "SubmitJob",        "StatusRequest", "StopRequest",
+                 "LogsRequest",   "SaveRequest",      "EventsRequest"}) {
   for (const JobState state : {JobState::kFinished, JobState::kFailed, JobState::kStopped})
     ended_[to_string(state)] = 0;
 }
@@ -73,6 +74,7 @@ void ChiefMetrics::collect(Instant now, std::int64_t wall_nanoseconds, Page& pag
 void ChiefMetrics::collect_tasks(Instant now, double unix_now, Page& page) const {
   double ps_up = 0;
   double workers_up = 0;
+  double evaluators_up = 0;
   double unlisted_up = 0;
   for (const TaskStatus& task : cluster_.tasks(now)) {
     const std::string name = to_string(task.task);
@@ -89,11 +91,13 @@ void ChiefMetrics::collect_tasks(Instant now, double unix_now, Page& page) const
     if (!task.is_listed)
       ++unlisted_up;
     else
-      ++(task.task.role == Role::kPs ? ps_up : workers_up);
+      ++(task.task.role == Role::kPs ? ps_up : task.task.role == Role::kWorker ? workers_up : evaluators_up);
   }
   page.set(metrics::kTasksExpected, {"ps"}, static_cast<double>(config_.ps.size()));
   page.set(metrics::kTasksExpected, {"worker"}, static_cast<double>(config_.workers.size()));
+  page.set(metrics::kTasksExpected, {"evaluator"}, static_cast<double>(config_.evaluators.size()));
   page.set(metrics::kTasksReady, {"ps"}, ps_up);
+  page.set(metrics::kTasksReady, {"evaluator"}, evaluators_up);
   page.set(metrics::kTasksReady, {"worker"}, workers_up);
   page.set(metrics::kUnlistedReady, unlisted_up);
 }
@@ -109,6 +113,7 @@ void ChiefMetrics::collect_job(const JobStatus& status, double unix_now, Page& p
   if (status.loss) page.set(metrics::kLoss, {job}, *status.loss);
   for (const MetricValue& metric : status.metrics) page.set(metrics::kTrainMetric, {job, metric.name}, metric.value);
   if (status.evaluation) collect_evaluation(job, *status.evaluation, page);
+  page.set(metrics::kEvaluationsWaiting, {job}, count(status.evaluations_waiting));
   page.set(metrics::kLastProgress, {job}, unix_time(unix_now, status.progress_age));
   for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(JobState::kStopped); ++i) {
     const auto state = static_cast<JobState>(i);

@@ -5,6 +5,8 @@
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/warm_start.h"
+#include "common/checkpoint/weights_file.h"
+#include "common/program/exported_tensors.h"
 #include "common/program/kept_program.h"
 #include "common/update/update_rule.h"
 
@@ -122,6 +124,7 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
   if (!newest.has_value()) return tl::unexpected(newest.error());
   if (newest->has_value()) answer.newest = restore_point(**newest);
+  answer.kept = list();  // only now, because a damaged checkpoint may have been set aside
   if (answer.newest || !answer.broken.empty()) return answer;
   const auto aside = checkpoint::list_set_aside(files_, path_);
   if (!aside) return tl::unexpected(aside.error());
@@ -236,9 +239,56 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
   answer.path = *path;
   answer.program_warning = *kept;
   const CheckpointSection& section = work.config.checkpoint;
-  const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps, *path});
+  const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps, *path, work.pinned});
   if (!retained) answer.warning = "older checkpoints couldn't be removed: " + retained.error().message;
+  answer.kept = list();
   return answer;
+}
+
+std::optional<std::vector<KeptCheckpoint>> JobFolder::list() const {
+  const auto found = checkpoint::list_checkpoints(files_, path_);
+  if (!found) return std::nullopt;
+  std::vector<KeptCheckpoint> kept;
+  for (const checkpoint::Found& one : *found)
+    if (damaged_.count(one.path) == 0) kept.push_back({one.generation, one.step, one.path});
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+Result<FolderAnswer> JobFolder::carry_out(const KeepBest& work) {
+  FolderAnswer answer;
+  if (!work.best.empty()) {
+    const Status exported = export_best(work);
+    if (exported)
+      answer.exported = work.best;
+    else
+      answer.warning = exported.error().message;
+  }
+  answer.kept = list();
+  return answer;
+}
+
+Status JobFolder::export_best(const KeepBest& work) const {
+  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files_, work.best);
+  if (!open) return tl::unexpected(open.error());
+  const auto sidecar = program::kept_program(files_, *open);
+  if (!sidecar.has_value()) return tl::unexpected(sidecar.error());
+  const bool averages = work.has_average && open->manifest.has_average;
+  Result<checkpoint::Weights> weights = checkpoint::Weights::of_checkpoint(
+      files_, std::move(*open), averages ? checkpoint::Weights::Slots::kAverage : checkpoint::Weights::Slots::kNone);
+  if (!weights) return tl::unexpected(weights.error());
+  const auto tensors = program::exported_tensors(*weights, *sidecar);
+  if (!tensors) return tl::unexpected(tensors.error());
+  const std::string path = path_ + "/" + kBestName;
+  const std::string beside = path + ".new";
+  (void)files_.remove_file(beside);  // a crash may have left it
+  Status done = checkpoint::write_weights(files_, beside, *weights, *tensors, {}, work.metadata);
+  if (done) done = files_.replace(beside, path);
+  if (!done) {
+    (void)files_.remove_file(beside);
+    return done;
+  }
+  return files_.sync_directory(path_);
 }
 
 }  // namespace disttrain::chiefd

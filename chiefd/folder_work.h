@@ -15,6 +15,9 @@
 
 namespace disttrain::chiefd {
 
+// The file in the job's folder with the parameters of the best checkpoint (evaluate.keep_best).
+inline constexpr char kBestName[] = "best.safetensors";
+
 class JobFolder {
  public:
   // `files` must outlive this object. `wall_seconds` returns the Unix time, which goes into manifests.
@@ -29,6 +32,7 @@ class JobFolder {
   Result<FolderAnswer> carry_out(const SetAside& work);
   Result<FolderAnswer> carry_out(const BeginAttempt& work);
   Result<FolderAnswer> carry_out(const CommitAttempt& work);
+  Result<FolderAnswer> carry_out(const KeepBest& work);
 
  private:
   // Prepares the folder for commits, and writes `token` into it. A ps that finds this token knows that it sees the same
@@ -43,6 +47,9 @@ class JobFolder {
   // "".
   Result<std::string> keep_program(const CommitAttempt& work, checkpoint::Manifest& manifest);
   Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed) const;
+  // The checkpoints in the folder, for FolderAnswer::kept.
+  std::optional<std::vector<KeptCheckpoint>> list() const;
+  Status export_best(const KeepBest& work) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
 
   checkpoint::Files& files_;

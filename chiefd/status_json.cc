@@ -81,6 +81,13 @@ json tasks_json(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief) 
   return list;
 }
 
+json best_json(const std::vector<BestCheckpoint>& best) {
+  json list = json::array();
+  for (const BestCheckpoint& one : best)
+    list.push_back({{"path", one.checkpoint.path}, {"step", one.checkpoint.step.value}, {"value", one.value}});
+  return list;
+}
+
 // Writes a 64-bit number as hexadecimal text, because many JSON readers keep only 53 bits of a number.
 std::string hexadecimal(std::uint64_t number) {
   char text[17];
@@ -156,6 +163,8 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"skipped", status.skipped},
           {"staleness", status.staleness},
           {"evaluation", evaluation_json(status.evaluation)},
+          {"best_checkpoints", best_json(status.best)},
+          {"evaluations_waiting", status.evaluations_waiting},
           {"transport", "tcp"},
           {"generation", status.generation.value},
           {"recoveries", status.recoveries},

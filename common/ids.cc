@@ -12,6 +12,8 @@ std::string to_string(Role role) {
       return "ps";
     case Role::kWorker:
       return "worker";
+    case Role::kEvaluator:
+      return "evaluator";
   }
   return "unknown";
 }
@@ -27,7 +29,7 @@ std::optional<TaskId> parse_task_id(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [read, error] = std::from_chars(text.data() + slash + 1, end, task.index);
   if (error != std::errc() || read != end) return std::nullopt;
-  for (const Role role : {Role::kChief, Role::kPs, Role::kWorker}) {
+  for (const Role role : {Role::kChief, Role::kPs, Role::kWorker, Role::kEvaluator}) {
     task.role = role;
     if (text.substr(0, slash) == to_string(role)) return task;
   }

@@ -52,9 +52,9 @@ using JournalId = StrongId<struct JournalIdTag, std::uint64_t>;
 // A hash of a model and of the placement of its variables.
 using LayoutHash = StrongId<struct LayoutHashTag, std::uint64_t>;
 
-enum class Role : std::uint8_t { kChief = 0, kPs = 1, kWorker = 2 };
+enum class Role : std::uint8_t { kChief = 0, kPs = 1, kWorker = 2, kEvaluator = 3 };
 
-// A place for a process in the cluster, such as chief/0, ps/1 or worker/2.
+// A place for a process in the cluster, such as chief/0, ps/1, worker/2 or evaluator/0.
 struct TaskId {
   Role role = Role::kChief;
   std::uint32_t index = 0;
@@ -62,7 +62,7 @@ struct TaskId {
   auto operator<=>(const TaskId&) const = default;
 };
 
-// "chief", "ps", "worker".
+// "chief", "ps", "worker", "evaluator".
 std::string to_string(Role role);
 // "ps/1".
 std::string to_string(TaskId task);

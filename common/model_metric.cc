@@ -60,6 +60,24 @@ Status check_names(const std::vector<Metric>& metrics) {
 
 }  // namespace
 
+std::optional<bool> is_higher_better(MetricKind kind) {
+  switch (kind) {
+    case MetricKind::kMean:
+      return std::nullopt;
+    case MetricKind::kAccuracy:
+    case MetricKind::kTopK:
+    case MetricKind::kAuc:
+    case MetricKind::kPrecision:
+    case MetricKind::kRecall:
+      return true;
+    case MetricKind::kPerplexity:
+    case MetricKind::kMse:
+    case MetricKind::kMae:
+      return false;
+  }
+  return std::nullopt;
+}
+
 std::size_t accumulator_size(const MetricSpec& metric) {
   return metric.kind == MetricKind::kAuc ? 2 * kAucBins : 2;
 }

@@ -50,6 +50,9 @@ struct MetricValue {
   bool operator==(const MetricValue&) const = default;
 };
 
+// Whether a higher value of a metric of this kind is better. None: kMean, because an engine may compute any mean.
+std::optional<bool> is_higher_better(MetricKind kind);
+
 // The number of float64 numbers in the metric's accumulator.
 std::size_t accumulator_size(const MetricSpec& metric);
 // The same for all metrics; their accumulators follow each other in the order of `metrics`.

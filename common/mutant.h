@@ -52,6 +52,9 @@ enum class Mutant {
   kGenerationNotRaised,
   kGrantForgotten,
   kAcceptedBeforeDurable,
+  kEvaluatedWhenOrdered,
+  kEvaluationCountedAgain,
+  kPinForgotten,
   // workerd
   kMixedVersions,
   kFinalTooEarly,

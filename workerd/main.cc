@@ -1,5 +1,5 @@
-// workerd is the worker daemon: it computes gradients for the chief's jobs. `disttrain predict` runs it in another
-// role:
+// workerd is the worker daemon: it computes gradients for the chief's jobs. With `--role evaluator` it evaluates the
+// checkpoints of these jobs. `disttrain predict` runs it in a third role:
 //
 //   workerd predict CHECKPOINT OUT DEVICE THREADS [SECTION.KEY=VALUE]...
 #include <asio/io_context.hpp>
@@ -21,6 +21,7 @@
 #include "common/daemon/startup.h"
 #include "common/metrics/process.h"
 #include "transport/factory/factory.h"
+#include "workerd/evaluator/evaluator.h"
 #include "workerd/job_engine.h"
 #include "workerd/predict/predict.h"
 #include "workerd/worker.h"
@@ -54,6 +55,52 @@ int predict_as_told(int argc, char** argv) {
 }  // namespace
 }  // namespace disttrain::workerd
 
+namespace disttrain::workerd {
+namespace {
+
+// Runs the main object of a role, a Worker or an Evaluator, until the process ends. Returns the exit code.
+template <typename Task>
+int run_task(asio::io_context& loop, daemon::Log& log, transport::Transport& transport, const daemon::Startup& startup,
+             std::unique_ptr<daemon::HttpEndpoint>& http) {
+  metrics::ProcessMetrics process(to_string(startup.task), daemon::kVersion, transport.name(), startup.cluster.hash,
+                                  daemon::wall_nanoseconds());
+  int exit_code = 0;
+  // Limits the time for the destructors of the objects below, which join threads.
+  std::optional<daemon::EndDeadline> deadline;
+  const EngineFactory make_engine = engines_on(compute_config_of(startup.cluster, startup.task).device);
+  Task task(loop, transport, log, startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
+    exit_code = daemon::report(log, refused);
+    loop.stop();
+  });
+  if (const Status ok = daemon::try_patiently([&task] { return task.start(); }); !ok)
+    return daemon::report(log, ok.error());
+  daemon::add_daemon_pages(*http, {.collect =
+                                       [&](metrics::Page& page) {
+                                         process.collect(page, {.log_messages = log.counts(),
+                                                                .bytes_received = transport.traffic().received,
+                                                                .bytes_sent = transport.traffic().sent});
+                                         task.collect(page);
+                                       },
+                                   .waits_for = [&task] { return task.waits_for(); }});
+  http->serve();
+  daemon::Service service(loop, log, task.loops(), [&task] { return task.state(); });
+  const daemon::ReloadSignal reload(loop, startup, log, service, [&task, &process](const ClusterConfig& cluster) {
+    task.change(cluster);
+    process.reloaded(cluster.hash, daemon::wall_nanoseconds());
+  });
+  const daemon::StopSignals signals(loop, [&task, &service](int) {
+    task.leave();
+    service.stopping();
+  });
+  loop.run();
+  deadline.emplace(log, daemon::kEndPatience, exit_code);
+  http.reset();  // destroyed first, because its pages read the objects above
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace disttrain::workerd
+
 int main(int argc, char** argv) {
   using namespace disttrain;
 
@@ -72,37 +119,7 @@ int main(int argc, char** argv) {
       loop, *startup, [&] { return transport::try_to_listen(loop, transport, startup->listen_address); });
   if (!http) return daemon::report(log, http.error());
   startup->metrics_address = daemon::reachable_address(**http, startup->address);
-  metrics::ProcessMetrics process(to_string(startup->task), daemon::kVersion, transport.name(), startup->cluster.hash,
-                                  daemon::wall_nanoseconds());
-  // Limits the time for the destructors of the objects below, which join threads.
-  std::optional<daemon::EndDeadline> deadline;
-  const workerd::EngineFactory make_engine = workerd::engines_on(startup->cluster.workers[startup->task.index].device);
-  workerd::Worker worker(loop, transport, log, *startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
-    exit_code = daemon::report(log, refused);
-    loop.stop();
-  });
-  if (const Status ok = daemon::try_patiently([&worker] { return worker.start(); }); !ok)
-    return daemon::report(log, ok.error());
-  daemon::add_daemon_pages(**http, {.collect =
-                                        [&](metrics::Page& page) {
-                                          process.collect(page, {.log_messages = log.counts(),
-                                                                 .bytes_received = transport.traffic().received,
-                                                                 .bytes_sent = transport.traffic().sent});
-                                          worker.collect(page);
-                                        },
-                                    .waits_for = [&worker] { return worker.waits_for(); }});
-  (*http)->serve();
-  daemon::Service service(loop, log, worker.loops(), [&worker] { return worker.state(); });
-  const daemon::ReloadSignal reload(loop, *startup, log, service, [&worker, &process](const ClusterConfig& cluster) {
-    worker.change(cluster);
-    process.reloaded(cluster.hash, daemon::wall_nanoseconds());
-  });
-  const daemon::StopSignals signals(loop, [&worker, &service](int) {
-    worker.leave();
-    service.stopping();
-  });
-  loop.run();
-  deadline.emplace(log, daemon::kEndPatience, exit_code);
-  http->reset();  // destroyed first, because its pages read the objects above
-  return exit_code;
+  return startup->task.role == Role::kEvaluator
+             ? workerd::run_task<workerd::Evaluator>(loop, log, transport, *startup, *http)
+             : workerd::run_task<workerd::Worker>(loop, log, transport, *startup, *http);
 }

@@ -107,7 +107,8 @@ Job::Setup Cluster::setup_of(JobId id, Submission submission) const {
                     static_cast<std::uint32_t>(config_.workers.size()),
                     config_.allow_unlisted_workers,
                     seed_,
-                    journal_};
+                    journal_,
+                    static_cast<std::uint32_t>(config_.evaluators.size())};
 }
 
 Job* Cluster::current() {

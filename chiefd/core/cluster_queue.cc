@@ -71,6 +71,13 @@ Status Cluster::check_submission(const Submit& event) const {
     return fail(ErrorCode::kConfig, "job.min_workers is " + std::to_string(submission.config.job.min_workers) +
                                         ", but the cluster file lists " + std::to_string(config_.workers.size()) +
                                         " workers");
+  const EvaluateSection& evaluate = submission.config.evaluate;
+  const bool has_evaluators = !config_.evaluators.empty() && !submission.config.checkpoint.directory.empty();
+  if (evaluate.stop_after > 0 && evaluate.every_steps == 0 && !has_evaluators)
+    return fail(ErrorCode::kConfig,
+                "evaluate.stop_after is " + std::to_string(evaluate.stop_after) +
+                    ", but nothing evaluates while the job trains: set evaluate.every_steps, or checkpoint.directory "
+                    "in a cluster with an [[evaluator]]");
   return {};
 }
 

@@ -73,7 +73,8 @@ std::vector<TaskStatus> Cluster::tasks_in_current_job(Instant now) const {
   for (const auto& [id, task] : tasks_.all()) {
     TaskStatus status = presence(task, now - slept_);
     const bool is_ready = task.state == TaskState::kReady;
-    const bool is_at_work = is_ready && task.heartbeat.job == *current_ && members.count(task.member) != 0;
+    const bool is_used = members.count(task.member) != 0 || job.is_evaluated_by(task.member);
+    const bool is_at_work = is_ready && task.heartbeat.job == *current_ && is_used;
     if (is_ready && status.reason.empty()) status.reason = job.why_kept_out(id, now - slept_);
     if (is_at_work) status.state = TaskState::kRunning;
     status.figures = figures(task, job, is_at_work);

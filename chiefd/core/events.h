@@ -24,12 +24,13 @@ namespace disttrain::chiefd {
 using ClientId = StrongId<struct ClientIdTag, std::uint64_t>;
 using Ticket = StrongId<struct TicketTag, std::uint64_t>;
 
-using FromTask = std::variant<JobDescribed, ShardsCreated, JobOpened, RosterApplied, LeaseRequest, WorkerFenced,
-                              WorkerFinished, Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat,
-                              CheckpointPrepared, ShardWritten, CheckpointFailed, LeaveRequest, CheckpointRequest>;
+using FromTask =
+    std::variant<JobDescribed, ShardsCreated, JobOpened, RosterApplied, LeaseRequest, WorkerFenced, WorkerFinished,
+                 Evaluated, JobClosed, TaskFailed, Accusation, Heartbeat, CheckpointPrepared, ShardWritten,
+                 CheckpointFailed, LeaveRequest, CheckpointRequest, EvaluationFailed>;
 using ToTask = std::variant<DescribeJob, CreateShards, OpenJob, StartJob, SetRoster, FenceWorker, LeaseGrant, StopJob,
                             SetEvaluator, Evaluate, CloseJob, HeartbeatAnswer, PauseJob, PrepareCheckpoint, TakeCut,
-                            MarkChannels, AbandonCheckpoint, LeaveGranted>;
+                            MarkChannels, AbandonCheckpoint, LeaveGranted, EvaluateCheckpoint>;
 
 // A job as a client has submitted it: the text of the job file, and the configuration that was parsed from the text.
 struct Submission {
@@ -104,6 +105,11 @@ struct FolderAnswer {
   std::vector<std::string> broken;
   // After BeginAttempt: the folder of the attempt. After CommitAttempt and FindInit: the path of the checkpoint.
   std::string path;
+  // After each work except BeginAttempt and FindInit: the checkpoints in the folder, ascending. None: they couldn't be
+  // listed.
+  std::optional<std::vector<KeptCheckpoint>> kept{};
+  // After KeepBest: the path of the checkpoint that was exported. "": none was.
+  std::string exported{};
   // Which part of the work has failed, although the rest is done. "": nothing has failed.
   std::string warning;
   // After FindInit: a sentence about the variables of the file that the job ignores. "": there are none.
@@ -209,12 +215,21 @@ struct CommitAttempt {
   std::uint64_t records = 0;
   Generation generation;
   std::uint64_t attempt = 0;
-  std::vector<ShardWritten> shards;  // by shard
+  std::vector<ShardWritten> shards;   // by shard
+  std::vector<std::string> pinned{};  // the paths of the checkpoints that retention mustn't remove
+};
+// Lists the checkpoints in the folder. If `best` isn't empty, first exports this checkpoint's parameters to
+// best.safetensors in the job's folder, with `metadata` in the file's header. If the job evaluates averages, exports
+// the averages. The file changes atomically. If the export fails, the answer has a warning.
+struct KeepBest {
+  std::string best;
+  bool has_average = false;
+  std::map<std::string, std::string> metadata{};
 };
 struct FolderWork {
   JobId job;
   Ticket ticket;
-  std::variant<OpenFolder, FindNewest, FindInit, SetAside, BeginAttempt, CommitAttempt> work;
+  std::variant<OpenFolder, FindNewest, FindInit, SetAside, BeginAttempt, CommitAttempt, KeepBest> work;
 };
 // Releases the folder's lock. The shell doesn't answer this.
 struct CloseFolder {

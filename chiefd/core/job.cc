@@ -70,6 +70,10 @@ std::string Job::why_kept_out(TaskId task, Instant now) const {
   return parts_->report.why_kept_out(task, now);
 }
 
+bool Job::is_evaluated_by(const Member& evaluator) const {
+  return parts_->evaluators.has_order(evaluator);
+}
+
 std::vector<Member> Job::members() const {
   return parts_->members.all();
 }
@@ -89,6 +93,7 @@ void Job::restore(const JournaledJob& journaled) {
   parts.generation.restore_number(journaled.generation.generation);
   parts.rollbacks.set_count(journaled.generation.recoveries);
   parts.folder.set_newest(journaled.checkpoint);
+  parts.evaluators.take_up(journaled.evaluations);
   if (journaled.ended) {
     // A job with an end record has begun, because a job that ends in the queue gets no end record.
     parts.condition.begin();
@@ -141,6 +146,7 @@ void Job::advance_leavers(Turn& turn) {
 // ---- events
 
 void Job::on_reconnect(Turn& turn, const TaskHello& hello) {
+  if (hello.member.task.role == Role::kEvaluator) return parts_->evaluators.on_reconnect(turn, hello.member);
   parts_->requests.on_reconnect(turn, hello);
 }
 
@@ -159,6 +165,7 @@ void Job::on_persisted(Turn& turn, Ticket ticket) {
 }
 
 void Job::on_folder(Turn& turn, const FolderDone& done) {
+  if (parts_->evaluators.on_folder(turn, done)) return;
   if (done.ticket != parts_->stage.ticket()) return parts_->checkpointing.on_folder(turn, done);
   if (parts_->stage.is(Stage::kInit)) return parts_->gathering.on_init(turn, done.answer);
   parts_->folder.on_newest(turn, done.answer);
@@ -176,6 +183,7 @@ Overloaded(Functions...) -> Overloaded<Functions...>;
 }  // namespace
 
 void Job::on_message(Turn& turn, const Member& from, const FromTask& message) {
+  if (from.task.role == Role::kEvaluator) return parts_->evaluators.on_message(turn, from, message);
   if (const auto* described = std::get_if<JobDescribed>(&message))
     return parts_->stage.is(Stage::kDescribe) ? parts_->gathering.on_described(turn, from, *described)
                                               : parts_->invitations.on_described(turn, from, *described);
@@ -209,7 +217,8 @@ void Job::on_message_of_member(Turn& turn, const Member& from, const FromTask& m
   std::visit(Overloaded{
                  [](const JobDescribed&) {},
                  [](const TaskFailed&) {},
-                 [](const LeaveRequest&) {},  // Cluster's
+                 [](const LeaveRequest&) {},      // Cluster's
+                 [](const EvaluationFailed&) {},  // only evaluators send it
                  [&](const ShardsCreated& m) {
                    if (is_mine(m) && parts.stage.is(Stage::kCreate) && parts.stage.answered(from))
                      parts.launch.open(turn);
@@ -270,6 +279,7 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   JobParts& parts = *parts_;
   if (parts.stage.is(Stage::kQueued) || parts.stage.is(Stage::kReleased)) return;
   const Member& member = finding.member;
+  if (member.task.role == Role::kEvaluator) return parts.evaluators.on_finding(turn, finding);
   const bool is_gone = finding.what != Finding::What::kJoined && finding.what != Finding::What::kReturned;
   parts.link_failures.on_finding(turn, finding);
   if (parts.stage.is(Stage::kGather)) return parts.gathering.gather(turn);
@@ -301,6 +311,7 @@ void Job::on_tick(Turn& turn) {
   parts.invitations.invite_again(turn);
   if (parts.stage.is(Stage::kTrain)) advance_training(turn);
   parts.checkpointing.advance(turn);
+  parts.evaluators.advance(turn);
   parts.savers.review(turn);
 }
 

@@ -16,7 +16,7 @@
 //   paused                  All workers wait, for example because a ps is silent or there are too few workers.
 //               regather    A ps was lost. The chief waits until it is back, or gives its shards to other ps tasks.
 //               find        The chief looks for the newest checkpoint, and goes on with the stage `generation`.
-//   evaluating  evaluate    One worker evaluates.
+//   evaluating  evaluate    The evaluators evaluate the last checkpoints, or one worker evaluates.
 //   stopping    train       A client has stopped the job, and the workers end their step. Then the stages `settle` and
 //                           `final cut` follow.
 //   finished                The job has done all its work.
@@ -50,6 +50,8 @@
 //   checkpoint_schedule, checkpointing, checkpoint_folder, savers
 //                                          take the checkpoints.
 //   leaving                                decides when a task that was told to end may leave.
+//   evaluators                             let the cluster's evaluators evaluate the checkpoints, keep the best of
+//                                          them, and finish the job early.
 //   ending, final_checkpoint, closing      end the job.
 //   restart, reclaim                       take over the job after a restart of the chief.
 //   requests                               repeats requests to a task that has a new connection.
@@ -115,7 +117,9 @@ class Job {
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // Why a connected worker may not take part in the job, such as "can't rejoin the job: ...". "": it may.
   std::string why_kept_out(TaskId task, Instant now) const;
-  // The tasks that the job uses. After the job's end, the tasks that it used last, for the status.
+  // True if the evaluator works for the job.
+  bool is_evaluated_by(const Member& evaluator) const;
+  // The tasks that the job uses, without evaluators. After the job's end, the tasks that it used last, for the status.
   std::vector<Member> members() const;
   // See EventLog::reached().
   Step reached() const;

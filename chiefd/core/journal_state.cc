@@ -123,6 +123,9 @@ class Applier {
   void operator()(const CheckpointRecord& record) const {
     if (JournaledJob* job = find(record.job)) job->checkpoint = record;
   }
+  void operator()(const EvaluationsRecord& record) const {
+    if (JournaledJob* job = find(record.job)) job->evaluations = record;
+  }
   void operator()(const EndRecord& record) const {
     if (JournaledJob* job = find(record.job)) job->ended = record;
   }
@@ -161,6 +164,7 @@ std::vector<Record> compacted(const JournalState& state) {
       records.push_back(RosterRecord{id, job.generation.generation, job.roster});
     for (const auto& [lease, grant] : job.grants) records.push_back(grant);
     if (job.checkpoint) records.push_back(*job.checkpoint);
+    if (job.evaluations) records.push_back(*job.evaluations);
     if (job.ended) records.push_back(*job.ended);
     if (job.state != JobState::kQueued) records.push_back(StateRecord{id, job.state, job.reason});
   }

@@ -133,6 +133,37 @@ struct EvaluationStatus {
   bool operator==(const EvaluationStatus&) const = default;
 };
 
+// A checkpoint in the job's folder. Checkpoints are ordered by generation and then by step, as their ages are.
+struct KeptCheckpoint {
+  Generation generation;
+  Step step;
+  std::string path;
+  auto operator<=>(const KeptCheckpoint&) const = default;
+};
+
+// A checkpoint that retention doesn't remove, because its evaluation is one of the best.
+struct BestCheckpoint {
+  KeptCheckpoint checkpoint;
+  double value = 0.0;  // of evaluate.metric
+  bool operator==(const BestCheckpoint&) const = default;
+};
+
+// What the chief knows of a job's evaluations. chiefd/core/evaluation_book.h changes it. The record replaces the
+// one before.
+struct EvaluationsRecord {
+  JobId job;
+  std::optional<EvaluationStatus> newest;
+  std::vector<KeptCheckpoint> evaluated;  // of the checkpoints that were in the folder, ascending
+  std::vector<BestCheckpoint> best;       // the best one first; at most evaluate.keep_best
+  std::optional<double> best_value;       // of all evaluations
+  Step best_step;                         // of best_value
+  Step counted;                           // the newest step whose evaluation has counted for evaluate.stop_after
+  std::uint32_t without_progress = 0;     // the evaluations in a row that had no better value
+  std::string exported;                   // the path of the checkpoint that best.safetensors was made of; "": none
+  std::string early_end;                  // why the job finishes early; "": it doesn't
+  bool operator==(const EvaluationsRecord&) const = default;
+};
+
 // Why a job has to recover. `reason` doesn't contain the name of the task.
 struct Cause {
   std::optional<TaskId> task;  // none: no single task is the cause
@@ -225,7 +256,8 @@ inline constexpr char kTaskJoined[] = "task_joined";
 inline constexpr char kRollsBack[] = "rolls_back";
 
 using Record = std::variant<TermRecord, SubmittedRecord, StateRecord, GenerationRecord, GrantRecord, DescribedRecord,
-                            TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord>;
+                            TrainingRecord, RosterRecord, OpenGrantsRecord, CheckpointRecord, EventRecord, EndRecord,
+                            EvaluationsRecord>;
 
 struct JournaledJob {
   SubmittedRecord submitted;
@@ -237,6 +269,7 @@ struct JournaledJob {
   bool is_training = false;               // true: that generation has begun to train
   std::map<LeaseId, GrantRecord> grants;  // the leases of that generation that aren't known to be used up
   std::optional<CheckpointRecord> checkpoint;
+  std::optional<EvaluationsRecord> evaluations;
   std::optional<EndRecord> ended;
 
   bool operator==(const JournaledJob&) const = default;
@@ -248,6 +281,8 @@ inline constexpr std::size_t kMaxEvents = 2000;
 // The most events about checkpoints that the chief keeps. Without this limit they would push out the events about
 // losses, because checkpoints are much more frequent than losses.
 inline constexpr std::size_t kMaxCheckpointEvents = 500;
+// The most entries of EvaluationsRecord::evaluated. Older checkpoints count as evaluated.
+inline constexpr std::size_t kMaxEvaluatedKept = 256;
 
 // Appends the event to `events`, whose first event is the oldest. Drops the oldest events beyond the limits above.
 void add_event(std::deque<EventRecord>& events, const EventRecord& event);

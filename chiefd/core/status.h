@@ -113,6 +113,8 @@ struct JobStatus {
   std::uint64_t skipped = 0;
   double staleness = 0.0;
   std::optional<EvaluationStatus> evaluation;  // the newest
+  std::vector<BestCheckpoint> best;            // the checkpoints that evaluate.keep_best keeps, the best one first
+  std::uint64_t evaluations_waiting = 0;       // checkpoints that wait for an evaluator
   std::optional<ErrorCode> code;               // the error code of a job that failed before it had opened
   std::optional<RootCause> root_cause;
   std::vector<std::string> warnings;

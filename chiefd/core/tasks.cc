@@ -70,6 +70,7 @@ Tasks::Tasks(const ClusterConfig& cluster, const Timeouts& timeouts)
   };
   for (std::uint32_t i = 0; i < cluster.ps.size(); ++i) add(TaskId{Role::kPs, i});
   for (std::uint32_t i = 0; i < cluster.workers.size(); ++i) add(TaskId{Role::kWorker, i});
+  for (std::uint32_t i = 0; i < cluster.evaluators.size(); ++i) add(TaskId{Role::kEvaluator, i});
 }
 
 const Task* Tasks::find(TaskId id) const {

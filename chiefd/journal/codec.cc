@@ -271,6 +271,50 @@ static EndRecord read(schema::End::Reader r) {
   return record;
 }
 
+static void write(const KeptCheckpoint& kept, schema::KeptCheckpoint::Builder b) {
+  b.setGeneration(kept.generation.value);
+  b.setStep(kept.step.value);
+  b.setPath(write_text(kept.path, "path"));
+}
+
+static KeptCheckpoint read(schema::KeptCheckpoint::Reader r) {
+  return KeptCheckpoint{Generation(r.getGeneration()), Step(r.getStep()), read_text(r.getPath(), "path")};
+}
+
+static void write(const EvaluationsRecord& record, schema::Evaluations::Builder b) {
+  b.setJob(record.job.value);
+  if (record.newest) write(*record.newest, b.initNewest());
+  auto evaluated = b.initEvaluated(wire::list_size(record.evaluated, kMaxEvaluatedKept, "evaluated checkpoints"));
+  for (std::uint32_t i = 0; i < evaluated.size(); ++i) write(record.evaluated[i], evaluated[i]);
+  auto best = b.initBest(wire::list_size(record.best, kMaxKeptBest, "best checkpoints"));
+  for (std::uint32_t i = 0; i < best.size(); ++i) {
+    write(record.best[i].checkpoint, best[i].initCheckpoint());
+    best[i].setValue(record.best[i].value);
+  }
+  b.setHasBestValue(record.best_value.has_value());
+  b.setBestValue(record.best_value.value_or(0.0));
+  b.setBestStep(record.best_step.value);
+  b.setCounted(record.counted.value);
+  b.setWithoutProgress(record.without_progress);
+  b.setExported(write_text(record.exported, "path"));
+  b.setEarlyEnd(write_text(record.early_end, "reason"));
+}
+
+static EvaluationsRecord read(schema::Evaluations::Reader r) {
+  EvaluationsRecord record;
+  record.job = JobId(r.getJob());
+  if (r.hasNewest()) record.newest = read(r.getNewest());
+  for (const auto kept : r.getEvaluated()) record.evaluated.push_back(read(kept));
+  for (const auto best : r.getBest()) record.best.push_back({read(best.getCheckpoint()), best.getValue()});
+  if (r.getHasBestValue()) record.best_value = r.getBestValue();
+  record.best_step = Step(r.getBestStep());
+  record.counted = Step(r.getCounted());
+  record.without_progress = r.getWithoutProgress();
+  record.exported = read_text(r.getExported(), "path");
+  record.early_end = read_text(r.getEarlyEnd(), "reason");
+  return record;
+}
+
 // --- Which record it is.
 
 namespace {
@@ -290,6 +334,7 @@ struct WriteBody {
   void operator()(const CheckpointRecord& record) { write(record, b.initCheckpoint()); }
   void operator()(const EventRecord& record) { write(record, b.initEvent()); }
   void operator()(const EndRecord& record) { write(record, b.initEnd()); }
+  void operator()(const EvaluationsRecord& record) { write(record, b.initEvaluations()); }
 };
 
 // This function is long, because it lists all kinds of records.
@@ -322,6 +367,8 @@ Record read_body(schema::Record::Reader r) {
       return read(r.getEvent());
     case Which::END:
       return read(r.getEnd());
+    case Which::EVALUATIONS:
+      return read(r.getEvaluations());
   }
   throw wire::Malformed{
       "the record is of kind " + std::to_string(static_cast<unsigned>(r.which())) + ", which this version doesn't know",

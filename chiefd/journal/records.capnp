@@ -25,6 +25,7 @@ struct Record {
     checkpoint @10 :Checkpoint;
     event @11 :Event;
     end @12 :End;
+    evaluations @13 :Evaluations;
   }
 }
 
@@ -154,4 +155,30 @@ struct End {
   code @16 :Wire.ErrorCode;
   rootCause @17 :RootCause;  # may be absent
   metrics @18 :List(Wire.Metric);  # of the training
+}
+
+struct KeptCheckpoint {
+  generation @0 :UInt64;
+  step @1 :UInt64;
+  path @2 :Text;
+}
+
+struct BestCheckpoint {
+  checkpoint @0 :KeptCheckpoint;
+  value @1 :Float64;
+}
+
+# What the chief knows of a job's evaluations. Replaces the record before.
+struct Evaluations {
+  job @0 :UInt32;
+  newest @1 :Evaluation;  # may be absent
+  evaluated @2 :List(KeptCheckpoint);
+  best @3 :List(BestCheckpoint);
+  hasBestValue @4 :Bool;
+  bestValue @5 :Float64;
+  bestStep @6 :UInt64;
+  counted @7 :UInt64;
+  withoutProgress @8 :UInt32;
+  exported @9 :Text;
+  earlyEnd @10 :Text;
 }

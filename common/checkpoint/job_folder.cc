@@ -313,7 +313,10 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
     const std::uint64_t before = i + 1 < found->size() ? (*found)[i + 1].step.value : 0;
     return (*found)[i].step.value / every > before / every;
   };
-  for (std::size_t i = 0; i < found->size(); ++i) keep[i] = i < retention.keep || passes_a_multiple(i);
+  const auto is_pinned = [&](std::size_t i) {
+    return std::find(retention.pinned.begin(), retention.pinned.end(), (*found)[i].path) != retention.pinned.end();
+  };
+  for (std::size_t i = 0; i < found->size(); ++i) keep[i] = i < retention.keep || passes_a_multiple(i) || is_pinned(i);
   if (DISTTRAIN_MUTANT(kLastOneRemoved)) keep[0] = false;
   std::vector<std::string> removed;
   if (std::find(keep.begin(), keep.end(), false) == keep.end()) return removed;

@@ -108,6 +108,7 @@ struct Retention {
   // was just written with checksums and synced. Writing a checkpoint slows the training down, and reading it again
   // would raise this cost by up to a tenth.
   std::string just_committed;
+  std::vector<std::string> pinned{};  // paths of checkpoints that are kept besides those
 };
 // Removes the checkpoints that the policy doesn't keep. Never removes a checkpoint that a process reads. Always leaves
 // one that is intact. To find that one, it reads whole checkpoints, the newest first. If none is intact, it removes

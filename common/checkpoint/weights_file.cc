@@ -27,7 +27,7 @@ std::uint64_t stored_bytes(const Weights& weights, const StoredTensor& tensor) {
 }
 
 Status write_weights(Files& files, const std::string& path, Weights& weights, const std::vector<StoredTensor>& tensors,
-                     const IsCancelled& is_cancelled) {
+                     const IsCancelled& is_cancelled, std::map<std::string, std::string> metadata) {
   std::vector<Tensor> table;
   std::uint64_t at = 0;
   for (const StoredTensor& tensor : tensors) {
@@ -35,7 +35,8 @@ Status write_weights(Files& files, const std::string& path, Weights& weights, co
     table.push_back({tensor.name, tensor.dtype, weights.variables()[tensor.variable].shape, at, end});
     at = end;
   }
-  const std::string header = encode_header(table, {{"format", "pt"}});
+  metadata["format"] = "pt";
+  const std::string header = encode_header(table, metadata);
   Result<std::unique_ptr<OutputFile>> file = files.create(path);
   if (!file) return tl::unexpected(file.error());
   Status done = (*file)->reserve(header.size() + at);

@@ -14,8 +14,17 @@ const std::string& address_of(const ClusterConfig& cluster, TaskId task) {
     case Role::kWorker:
       DISTTRAIN_CHECK_LT(task.index, cluster.workers.size());
       return cluster.workers[task.index].address;
+    case Role::kEvaluator:
+      DISTTRAIN_CHECK_LT(task.index, cluster.evaluators.size());
+      return cluster.evaluators[task.index].address;
   }
   return cluster.chief.address;
+}
+
+const WorkerConfig& compute_config_of(const ClusterConfig& cluster, TaskId task) {
+  static const WorkerConfig kDefaults;
+  const std::vector<WorkerConfig>& tasks = task.role == Role::kEvaluator ? cluster.evaluators : cluster.workers;
+  return task.index < tasks.size() ? tasks[task.index] : kDefaults;
 }
 
 }  // namespace disttrain

@@ -13,6 +13,7 @@ namespace disttrain {
 
 // The most members that a roster can have. The wire format has the same limit (kMaxMembers in common/bounds.h).
 inline constexpr std::size_t kMaxWorkers = 1024;
+inline constexpr std::size_t kMaxEvaluators = 64;
 
 // A task's metrics port is its own port plus this number.
 inline constexpr std::uint16_t kMetricsPortDistance = 1000;
@@ -30,6 +31,7 @@ struct PsConfig {
   std::vector<std::uint32_t> cores;
 };
 
+// Of a worker or an evaluator.
 struct WorkerConfig {
   std::string address;  // host:port
   std::uint32_t threads = 1;
@@ -68,6 +70,7 @@ struct ClusterConfig {
   ChiefConfig chief;
   std::vector<PsConfig> ps;
   std::vector<WorkerConfig> workers;
+  std::vector<WorkerConfig> evaluators;
   TransportConfig transport;
   HeartbeatConfig heartbeat;
   MetricsConfig metrics;
@@ -81,5 +84,7 @@ struct ClusterConfig {
 
 // The address of a task. The task must be in the file.
 const std::string& address_of(const ClusterConfig& cluster, TaskId task);
+// The settings of a worker or an evaluator. The defaults if the file doesn't name the task.
+const WorkerConfig& compute_config_of(const ClusterConfig& cluster, TaskId task);
 
 }  // namespace disttrain

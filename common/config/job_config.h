@@ -21,6 +21,8 @@ inline constexpr std::uint64_t kMaxStepRecords = 1 << 24;
 inline constexpr std::uint64_t kMaxProfiledSteps = 1000;
 // Of a job's name, in bytes.
 inline constexpr std::size_t kMaxJobNameBytes = 100;
+// Of evaluate.keep_best.
+inline constexpr std::uint32_t kMaxKeptBest = 100;
 
 enum class Placement : std::uint8_t { kBalanced, kRoundRobin, kGreedy, kPartitioned };
 enum class Mode : std::uint8_t { kAsync, kSync, kSsp };
@@ -56,6 +58,8 @@ enum class Normalise : std::uint8_t { kNone, kStandard };
 enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
 enum class Restore : std::uint8_t { kNewest, kNone };
+// Which values of a metric are better. kAuto: its kind says so (is_higher_better() in common/model_metric.h).
+enum class Better : std::uint8_t { kAuto, kHigher, kLower };
 enum class ShuffleKind : std::uint8_t { kEpoch, kBuffer, kNone, kBlocks };
 
 // The distribution of a variable's initial values. `scale` is the standard deviation for kNormal, and the limit for
@@ -296,6 +300,14 @@ struct EvaluateSection {
   // Evaluations use a moving average of the parameters. After each update, a shard computes
   // average = this * average + (1 - this) * parameter; the average begins as the parameter. 0 <= this < 1; 0 = off
   double average = 0.0;
+  // The metric that stop_after and keep_best look at; "loss" or a metric of the model
+  std::string metric = "loss";
+  Better better = Better::kAuto;  // of `metric`
+  // After so many evaluations in a row without a better value of `metric`, the job finishes early; 0 = never
+  std::uint32_t stop_after = 0;
+  // How many of the best evaluated checkpoints retention doesn't remove, at most kMaxKeptBest. The best one is also
+  // exported as best.safetensors. 0 = none
+  std::uint32_t keep_best = 0;
 };
 
 struct JobConfig {

@@ -6,11 +6,13 @@
 namespace disttrain::daemon {
 
 const char* program_of(Role role) {
-  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+  if (role == Role::kPs) return "psd";
+  return role == Role::kChief ? "chiefd" : "workerd";
 }
 
 const char* purpose_of(Role role) {
   if (role == Role::kPs) return "holds parameters and updates them";
+  if (role == Role::kEvaluator) return "evaluates checkpoints";
   return role == Role::kWorker ? "computes gradients" : "keeps the cluster together";
 }
 
@@ -32,6 +34,12 @@ void add_daemon_options(CLI::App& app, Role role, DaemonOptions& options) {
            "--address", options.address,
            "HOST:PORT of a worker that isn't in the cluster file; needs --index and cluster.allow_unlisted_workers")
         ->type_name("HOST:PORT");
+  if (role == Role::kWorker)
+    app.add_option(
+           "--role", options.role,
+           "worker: computes gradients; evaluator: evaluates checkpoints, as an [[evaluator]] of the cluster file")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"worker", "evaluator"}));
   app.add_flag("--check", options.is_check, "read the cluster file, report its errors, and end");
   if (role == Role::kChief)
     app.add_flag("--salvage", options.is_salvage,

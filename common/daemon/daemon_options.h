@@ -13,7 +13,8 @@ namespace disttrain::daemon {
 struct DaemonOptions {
   std::string cluster_file;  // its value before the options are parsed is the default
   std::optional<std::uint32_t> index;
-  std::string address;  // only for a worker that the file doesn't name
+  std::string address;          // only for a worker that the file doesn't name
+  std::string role = "worker";  // workerd only: "worker" or "evaluator"
   bool is_check = false;
   bool is_salvage = false;  // chief only
 };

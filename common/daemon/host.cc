@@ -23,13 +23,14 @@ bool can_bind(const addrinfo& address) {
 }
 
 std::uint32_t tasks_of(const ClusterConfig& cluster, Role role) {
-  return role == Role::kChief
-             ? 1
-             : static_cast<std::uint32_t>(role == Role::kPs ? cluster.ps.size() : cluster.workers.size());
+  if (role == Role::kChief) return 1;
+  if (role == Role::kEvaluator) return static_cast<std::uint32_t>(cluster.evaluators.size());
+  return static_cast<std::uint32_t>(role == Role::kPs ? cluster.ps.size() : cluster.workers.size());
 }
 
 const char* daemon_of(Role role) {
-  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+  if (role == Role::kPs) return "psd";
+  return role == Role::kChief ? "chiefd" : "workerd";
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ std::optional<DaemonOptions> parse(Role role, int argc, char** argv, int& exit_c
 Status add_unlisted(ClusterConfig& cluster, const DaemonOptions& options) {
   if (options.address.empty()) return {};
   const std::string what = "--address " + options.address + ": ";
+  if (options.role == "evaluator")
+    return fail(ErrorCode::kUsage, what + "an evaluator must be in the cluster file: add an [[evaluator]] section");
   if (!config::is_address(options.address))
     return fail(ErrorCode::kUsage, what + "expected HOST:PORT with a port from 1 to 65535");
   if (!cluster.allow_unlisted_workers)
@@ -90,6 +92,7 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
   std::signal(SIGHUP, SIG_IGN);  // ignored until a ReloadSignal handles it
   const auto options = parse(role, argc, argv, exit_code);
   if (!options) return std::nullopt;
+  if (role == Role::kWorker && options->role == "evaluator") role = Role::kEvaluator;
   // Such a run must not report to systemd, because systemd would take the report for that of the running daemon.
   if (options->is_check || options->is_salvage) unsetenv("NOTIFY_SOCKET");
   if (Status limits = raise_limits(kMostDescriptors); !limits) {

@@ -28,8 +28,9 @@ struct Startup {
 };
 
 // Handles the options `--cluster FILE` (default: $DISTTRAIN_CLUSTER, else /etc/disttrain/cluster.toml), `--index N`
-// (not for the chief), `--check`, `--version` and `--help`. Ignores SIGPIPE. If it returns none, all messages have been
-// written, and the process should end with `exit_code`.
+// (not for the chief), `--role evaluator` (workerd only: the task is then an evaluator), `--check`, `--version` and
+// `--help`. Ignores SIGPIPE. If it returns none, all messages have been written, and the process should end with
+// `exit_code`.
 std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_code);
 
 // Returns the first line of a daemon's log: its version, its task, the `address` at which it listens, and its settings.

@@ -10,6 +10,7 @@
 //   worker -> chief       WorkerFinished       (after its last push, or after StopJob)
 //   worker -> chief       CheckpointRequest    (a user's own training loop asks for a checkpoint)
 //   chief -> one worker   Evaluate             -> Evaluated
+//   chief -> evaluators   EvaluateCheckpoint   -> Evaluated | EvaluationFailed  (each checkpoint, one at a time)
 //   chief -> every worker PauseJob             (while a ps is away, or workers are too few)
 //   chief -> all          CloseJob             -> JobClosed
 //   any task -> chief     LeaveRequest         -> LeaveGranted (the task was told to end)
@@ -219,6 +220,24 @@ struct Evaluate {
   Generation generation;
 };
 
+// Orders an evaluator to evaluate a checkpoint. The evaluator works on one order at a time; a newer order replaces the
+// current one. It answers with Evaluated or EvaluationFailed, and if the order is repeated, it repeats its answer.
+struct EvaluateCheckpoint {
+  JobId job;
+  Generation generation;  // of the checkpoint
+  SharedJobConfig config = std::make_shared<const JobConfig>();
+  std::string path;  // the checkpoint's folder
+};
+
+// The evaluator couldn't evaluate this checkpoint. kNoInput: the checkpoint is gone.
+struct EvaluationFailed {
+  JobId job;
+  Generation generation;
+  std::string path;
+  ErrorCode code = ErrorCode::kFailed;
+  std::string reason;
+};
+
 struct Evaluated {
   JobId job;
   Generation generation;
@@ -231,6 +250,7 @@ struct Evaluated {
   // sync: all workers waited for this evaluation, so `seconds` in the job's status doesn't count its time
   bool stalled_training = false;
   std::uint64_t parameters_hash = 0;  // XXH3 of the parameters, variable after variable in the model's order
+  std::string path;                   // from an evaluator: the checkpoint; "" from a worker
 };
 
 // Tells a task to release everything of the job. A task that doesn't know the job answers too.

@@ -78,6 +78,8 @@ inline constexpr Family<1> kEvaluationLoss{
     "evaluation_loss", Kind::kGauge, {"job"}, "Loss of the newest evaluation; none before the first"};
 inline constexpr Family<1> kEvaluationAccuracy{
     "evaluation_accuracy", Kind::kGauge, {"job"}, "Accuracy of the newest evaluation; none without labels"};
+inline constexpr Family<1> kEvaluationsWaiting{
+    "evaluations_waiting", Kind::kGauge, {"job"}, "Checkpoints that wait for an evaluator"};
 // A job has at most kMaxMetrics (common/model_metric.h) names of metrics.
 inline constexpr Family<2> kEvaluationMetric{
     "evaluation_metric", Kind::kGauge, {"job", "name"}, "A metric of the model in the newest evaluation"};
@@ -119,6 +121,12 @@ inline constexpr Family<2> kDiskFreeBytes{
     "disk_free_bytes", Kind::kGauge, {"task", "folder"}, "Free space for it on the file system of this folder"};
 inline constexpr Family<2> kDiskSizeBytes{
     "disk_size_bytes", Kind::kGauge, {"task", "folder"}, "Size of the file system of this folder"};
+
+// The evaluators.
+inline constexpr Family<2> kEvaluatorEvaluations{"evaluator_evaluations_total",
+                                                 Kind::kCounter,
+                                                 {"task", "result"},
+                                                 "Evaluations of checkpoints; result: evaluated, failed"};
 
 // Workers.
 inline constexpr Family<2> kWorkerSteps{"worker_steps_total", Kind::kCounter, {"task", "job"}, "Its own steps"};

@@ -92,6 +92,9 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
   verb->add_option("--job", options.job, "job file; required")->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  takes_count(
+      verb->add_option("--evaluators", options.evaluators, "number of evaluators, without a cluster file (default 0)"),
+      0, kMaxEvaluators);
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
@@ -116,6 +119,9 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
       ->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  takes_count(
+      verb->add_option("--evaluators", options.evaluators, "number of evaluators, without a cluster file (default 0)"),
+      0, kMaxEvaluators);
   takes_count(verb->add_option("--warmup", options.warmup, "global steps to make before the measurement begins"), 0,
               std::numeric_limits<std::uint32_t>::max())
       ->capture_default_str();

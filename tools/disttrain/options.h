@@ -27,6 +27,7 @@ struct UpOptions {
   std::string cluster;  // "" = `up` makes a cluster file
   std::optional<std::uint32_t> ps;
   std::optional<std::uint32_t> workers;
+  std::optional<std::uint32_t> evaluators;
   std::vector<std::string> sets;
   bool json = false;
   bool no_restart = false;   // don't restart daemons that end

@@ -108,6 +108,7 @@ int main() {
   ClusterConfig cluster;
   cluster.ps.emplace_back();
   cluster.workers.emplace_back();
+  cluster.evaluators.emplace_back();
   all["keys"]["cluster"] = keys_json(config::cluster_keys(cluster));
   JobConfig job;
   all["keys"]["job"] = keys_json(config::job_keys(job));

@@ -70,7 +70,8 @@ using ControlMessage =
                  HeartbeatAnswer, LogLines, SubmitJob, JobSubmitted, StatusRequest, StatusAnswer, StopRequest,
                  RequestDone, LogsRequest, Refused, PauseJob, PrepareCheckpoint, CheckpointPrepared, TakeCut,
                  MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
-                 EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted, CheckpointRequest, TraceEvents>;
+                 EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted, CheckpointRequest, EvaluateCheckpoint,
+                 EvaluationFailed, TraceEvents>;
 
 // An encoded message. If it has at most 64 KiB, it is the control part of a kControl frame; otherwise it is the payload
 // of a kBlob frame.

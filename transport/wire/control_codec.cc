@@ -57,6 +57,8 @@ struct WriteBody {
   void operator()(const LeaveGranted&) { b.setLeaveGranted(); }
   void operator()(const CheckpointRequest& m) { write(m, b.initCheckpointRequest()); }
   void operator()(const TraceEvents& m) { write(m, b.initTraceEvents()); }
+  void operator()(const EvaluateCheckpoint& m) { write(m, b.initEvaluateCheckpoint()); }
+  void operator()(const EvaluationFailed& m) { write(m, b.initEvaluationFailed()); }
 };
 
 // Long because it is a table.
@@ -159,6 +161,10 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
       return read(r.getCheckpointRequest());
     case Which::TRACE_EVENTS:
       return read(r.getTraceEvents());
+    case Which::EVALUATE_CHECKPOINT:
+      return read(r.getEvaluateCheckpoint());
+    case Which::EVALUATION_FAILED:
+      return read(r.getEvaluationFailed());
     case Which::LEAVE_GRANTED:
       return LeaveGranted{};
   }
@@ -217,6 +223,8 @@ struct NameOf {
   const char* operator()(const CheckpointRequest&) const { return "CheckpointRequest"; }
   const char* operator()(const LeaveGranted&) const { return "LeaveGranted"; }
   const char* operator()(const TraceEvents&) const { return "TraceEvents"; }
+  const char* operator()(const EvaluateCheckpoint&) const { return "EvaluateCheckpoint"; }
+  const char* operator()(const EvaluationFailed&) const { return "EvaluationFailed"; }
 };
 
 }  // namespace

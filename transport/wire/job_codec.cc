@@ -284,6 +284,7 @@ void write(const Evaluated& m, schema::Evaluated::Builder b) {
   b.setStalledTraining(m.stalled_training);
   b.setParametersHash(m.parameters_hash);
   write_list(b.initMetrics(list_size(m.metrics, kMaxMetrics, "metrics")), m.metrics);
+  b.setPath(write_path(m.path, "checkpoint"));
 }
 
 Evaluated read(schema::Evaluated::Reader r) {
@@ -296,6 +297,35 @@ Evaluated read(schema::Evaluated::Reader r) {
   m.took = read_duration(r.getTook(), "the time it took");
   m.stalled_training = r.getStalledTraining();
   m.parameters_hash = r.getParametersHash();
+  m.path = read_path(r.getPath(), "checkpoint");
+  return m;
+}
+
+void write(const EvaluateCheckpoint& m, schema::EvaluateCheckpoint::Builder b) {
+  write_job(m, b);
+  write(*m.config, b.initConfig());
+  b.setPath(write_path(m.path, "checkpoint"));
+}
+
+EvaluateCheckpoint read(schema::EvaluateCheckpoint::Reader r) {
+  auto m = read_job<EvaluateCheckpoint>(r);
+  m.config = std::make_shared<const JobConfig>(read(r.getConfig()));
+  m.path = read_path(r.getPath(), "checkpoint");
+  return m;
+}
+
+void write(const EvaluationFailed& m, schema::EvaluationFailed::Builder b) {
+  write_job(m, b);
+  b.setPath(write_path(m.path, "checkpoint"));
+  b.setCode(write(m.code));
+  b.setReason(write_sentence(m.reason));
+}
+
+EvaluationFailed read(schema::EvaluationFailed::Reader r) {
+  auto m = read_job<EvaluationFailed>(r);
+  m.path = read_path(r.getPath(), "checkpoint");
+  m.code = read(r.getCode());
+  m.reason = read_sentence(r.getReason(), "reason");
   return m;
 }
 

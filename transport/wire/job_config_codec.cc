@@ -286,6 +286,10 @@ static void write(const EvaluateSection& v, schema::EvaluateSection::Builder b) 
   b.setRecordsBegin(v.records[0]);
   b.setRecordsEnd(v.records[1]);
   b.setBatchSize(v.batch_size);
+  b.setMetric(write_name(v.metric, "metric"));
+  b.setBetter(write_enum<schema::Better>(v.better));
+  b.setStopAfter(v.stop_after);
+  b.setKeepBest(v.keep_best);
 }
 
 static EvaluateSection read(schema::EvaluateSection::Reader r) {
@@ -297,6 +301,10 @@ static EvaluateSection read(schema::EvaluateSection::Reader r) {
   v.average = read_finite(r.getAverage(), "average");
   v.records = {r.getRecordsBegin(), r.getRecordsEnd()};
   v.batch_size = r.getBatchSize();
+  v.metric = read_name(r.getMetric(), "metric");
+  v.better = read_enum(r.getBetter(), Better::kLower, "better");
+  v.stop_after = r.getStopAfter();
+  v.keep_best = r.getKeepBest();
   return v;
 }
 

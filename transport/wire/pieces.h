@@ -104,7 +104,7 @@ void write_task(TaskId task, Builder& builder) {
 }
 template <typename Reader>
 TaskId read_task(Reader& reader) {
-  return TaskId{read_enum(reader.getRole(), Role::kWorker, "role"), reader.getIndex()};
+  return TaskId{read_enum(reader.getRole(), Role::kEvaluator, "role"), reader.getIndex()};
 }
 
 void write(const Member& member, schema::Member::Builder b);

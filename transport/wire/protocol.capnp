@@ -15,7 +15,7 @@ $Cxx.namespace("disttrain::wire::schema");
 
 # ---------------------------------------------------------------------------------------------- Pieces
 
-enum Role { chief @0; ps @1; worker @2; }
+enum Role { chief @0; ps @1; worker @2; evaluator @3; }
 
 # One process in its place, such as worker/2. Another process in the same place has another incarnation.
 struct Member {
@@ -339,7 +339,13 @@ struct EvaluateSection {
   batchSize @5 :UInt32;
   recordsBegin @6 :UInt64;  # [begin, end), both 0: all
   recordsEnd @7 :UInt64;
+  metric @8 :Text;
+  better @9 :Better;
+  stopAfter @10 :UInt32;
+  keepBest @11 :UInt32;
 }
+
+enum Better { auto @0; higher @1; lower @2; }
 
 struct JobConfig {
   job @0 :JobSection;
@@ -495,6 +501,8 @@ struct ControlMessage {
     leaveGranted @46 :Void;
     checkpointRequest @47 :CheckpointRequest;
     traceEvents @48 :TraceEvents;
+    evaluateCheckpoint @49 :EvaluateCheckpoint;
+    evaluationFailed @50 :EvaluationFailed;
   }
 }
 
@@ -674,7 +682,7 @@ struct Evaluate {
 }
 
 # worker -> chief. The result of an evaluation: the answer to Evaluate, or one of the evaluations during training, for
-# which the chief doesn't ask.
+# which the chief doesn't ask. evaluator -> chief: the answer to EvaluateCheckpoint.
 struct Evaluated {
   job @0 :UInt32;
   generation @1 :UInt64;
@@ -689,6 +697,26 @@ struct Evaluated {
   stalledTraining @9 :Bool;
   parametersHash @10 :UInt64;
   metrics @11 :List(Metric);
+  path @12 :Text;  # from an evaluator: the checkpoint's folder; empty from a worker
+}
+
+# chief -> one evaluator. The evaluator reads the checkpoint and evaluates it, and answers with Evaluated or
+# EvaluationFailed. A newer order replaces the current one. The evaluator repeats its answer to an order that is
+# repeated.
+struct EvaluateCheckpoint {
+  job @0 :UInt32;
+  generation @1 :UInt64;  # of the checkpoint
+  config @2 :JobConfig;
+  path @3 :Text;
+}
+
+# evaluator -> chief. The evaluator couldn't evaluate the checkpoint.
+struct EvaluationFailed {
+  job @0 :UInt32;
+  generation @1 :UInt64;
+  path @2 :Text;
+  code @3 :ErrorCode;
+  reason @4 :Text;
 }
 
 # chief -> all tasks. The task releases everything of the job, and answers with JobClosed. A task that doesn't know the

@@ -4,7 +4,6 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "chiefd/core/placement.h"
@@ -12,13 +11,14 @@
 #include "common/checkpoint/weights.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/signals.h"
-#include "common/doubles.h"
 #include "common/memory_plan.h"
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/numbered_dataset.h"
 #include "workerd/input/parquet/parquet_tables.h"
 #include "workerd/predict/outputs_file.h"
+#include "workerd/predict/single_computation.h"
+#include "workerd/predict/stored_parameters.h"
 
 namespace disttrain::workerd {
 
@@ -94,61 +94,18 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
   return subject;
 }
 
-// Reads the values of all variables into the flat array.
-Status read_values(Weights& weights, const Layout& layout, std::span<float> values) {
-  for (std::size_t v = 0; v < layout.model.variables.size(); ++v) {
-    const VariableSpec& wanted = layout.model.variables[v];
-    const std::optional<std::size_t> found = weights.find(wanted.name);
-    if (!found.has_value() || weights.variables()[*found].shape != wanted.shape)
-      return fail(ErrorCode::kConfig,
-                  weights.path() + " has no variable " + wanted.name + " of the shape " +
-                      checkpoint::shape_text(wanted.shape) +
-                      ", which the job's model has: was the model's program changed since this checkpoint?");
-    const std::span<float> words = values.subspan(layout.variable_begins[v], word_count(wanted));
-    const Status read =
-        with_type(wanted.dtype, [&]<typename T>(T) { return weights.read(*found, 0, values_in<T>(words)); });
-    if (!read) return read;
-  }
-  return {};
-}
-
-// Starts one computation and runs the loop until it is over.
-class Outputs final : private EngineSink {
- public:
-  Outputs(Engine& engine, asio::io_context& loop) : engine_(engine), loop_(loop) {}
-
-  // The outputs are valid until the next call.
-  Result<EngineOutput> of(const Batch& batch) {
-    output_.reset();
-    engine_.start({Program::kPredict, batch, {}}, *this);
-    while (!output_.has_value()) {
-      loop_.restart();
-      loop_.run_one();
-    }
-    return *output_;
-  }
-
- private:
-  void ready(std::uint64_t, std::uint64_t) override {}
-  void finished(const Result<EngineOutput>& output) override { output_ = output; }
-
-  Engine& engine_;
-  asio::io_context& loop_;
-  std::optional<Result<EngineOutput>> output_;
-};
-
 Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_context& loop, const std::string& path) {
   int stops = 0;
   const daemon::StopSignals signals(loop, [&stops](int) { ++stops; });
   Result<OutputsFile> file = OutputsFile::open(path, subject.records->records());
   if (!file) return tl::unexpected(file.error());
   input::EvaluationBatches batches(*subject.records, batch_records, subject.engine->describe().columns);
-  Outputs outputs(*subject.engine, loop);
+  SingleComputation computation(*subject.engine, loop);
   for (;;) {
     const Result<const input::BatchBuffer*> records = batches.next();
     if (!records.has_value()) return tl::unexpected(records.error());
     if (*records == nullptr) break;
-    const Result<EngineOutput> output = outputs.of((*records)->batch());
+    const Result<EngineOutput> output = computation.run(Program::kPredict, (*records)->batch());
     if (!output) return tl::unexpected(output.error());
     loop.restart();
     loop.poll();
@@ -193,7 +150,7 @@ Status predict_with(const PredictOptions& options, const EngineFactory& make_eng
   const std::uint64_t bytes = word_count(layout->model) * sizeof(float);
   Memory parameters((*subject)->arena, bytes, Paging::kOnDemand);
   Memory gradients((*subject)->arena, bytes, Paging::kOnDemand);
-  if (Status ok = read_values(*weights, *layout, parameters.floats()); !ok) return ok;
+  if (Status ok = read_parameters(*weights, *layout, parameters.floats()); !ok) return ok;
   if (Status ok = engine.open(*layout, parameters.floats(), gradients.floats()); !ok) return ok;
   if (Status ok = write_outputs(**subject, evaluation_batch_records(*job), loop, options.out); !ok) return ok;
   std::cout << (averages ? ", from the averages of " : ", from ") << path << '\n';

@@ -16,6 +16,7 @@ CheckpointFolder::CheckpointFolder(JobParts& parts)
       stats_(parts.stats),
       gathering_(parts.gathering),
       launch_(parts.launch),
+      evaluators_(parts.evaluators),
       final_checkpoint_(parts.final_checkpoint),
       ending_(parts.ending) {}
 
@@ -42,6 +43,7 @@ void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer)
   note_broken(turn, answer->broken);
   if (!answer->program_warning.empty()) events_.tell(turn, "checkpoint_program", 2, answer->program_warning);
   if (answer->newest) stats_.note_bytes(answer->newest->bytes);
+  evaluators_.on_kept(turn, *answer);
   if (!is_waited_for) return;
   stage_.clear_deadline();
   if (stage_.is(Stage::kFinalCut)) return final_checkpoint_.take(turn);

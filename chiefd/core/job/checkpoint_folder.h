@@ -16,6 +16,7 @@ namespace disttrain::chiefd {
 class CheckpointStats;
 class Condition;
 class Ending;
+class Evaluators;
 class EventLog;
 class FinalCheckpoint;
 class Gathering;
@@ -71,6 +72,7 @@ class CheckpointFolder {
   CheckpointStats& stats_;
   Gathering& gathering_;
   Launch& launch_;
+  Evaluators& evaluators_;
   FinalCheckpoint& final_checkpoint_;
   Ending& ending_;
 

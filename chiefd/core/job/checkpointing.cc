@@ -29,6 +29,7 @@ Checkpointing::Checkpointing(JobParts& parts)
       schedule_(parts.schedule),
       stats_(parts.stats),
       savers_(parts.savers),
+      evaluators_(parts.evaluators),
       loans_(parts.loans),
       leaving_(parts.leaving),
       membership_(parts.membership),
@@ -136,7 +137,8 @@ void Checkpointing::commit(Turn& turn) {
                        generation_.described()->train_records,
                        generation_.number(),
                        attempt_->number,
-                       {}};
+                       {},
+                       evaluators_.pinned()};
   for (const auto& [shard, entry] : attempt_->written) commit.shards.push_back(entry);
   if (DISTTRAIN_MUTANT(kCursorOfAnotherStep)) commit.shards.front().pacer = progress_.report();
   turn.folder_work(setup_.id, attempt_->ticket, std::move(commit));
@@ -158,6 +160,8 @@ void Checkpointing::on_committed(Turn& turn, const FolderAnswer& answer) {
   if (!answer.warning.empty()) events_.tell(turn, "checkpoint_retention", 2, answer.warning);
   if (!answer.program_warning.empty()) events_.tell(turn, "checkpoint_program", 2, answer.program_warning);
   savers_.answer(turn, CheckpointSaved{answer.path, step});
+  evaluators_.on_kept(turn, answer);
+  evaluators_.advance(turn);
   if (stage_.is(Stage::kFinalCut)) return final_checkpoint_.take(turn);
   schedule_.set_saved(attempt.holds);
   membership_.join_prepared(turn);

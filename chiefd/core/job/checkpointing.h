@@ -21,6 +21,7 @@ class CheckpointFolder;
 class CheckpointSchedule;
 class CheckpointStats;
 class Condition;
+class Evaluators;
 class EventLog;
 class FinalCheckpoint;
 class GenerationPlan;
@@ -93,6 +94,7 @@ class Checkpointing {
   CheckpointSchedule& schedule_;
   CheckpointStats& stats_;
   Savers& savers_;
+  Evaluators& evaluators_;
   Loans& loans_;
   Leaving& leaving_;
   Membership& membership_;

@@ -22,6 +22,7 @@ Closing::Closing(JobParts& parts)
       folder_(parts.folder),
       savers_(parts.savers),
       checkpointing_(parts.checkpointing),
+      evaluators_(parts.evaluators),
       report_(parts.report) {}
 
 void Closing::close(Turn& turn, JobState end, const std::string& reason) {
@@ -48,6 +49,7 @@ void Closing::close(Turn& turn, JobState end, const std::string& reason) {
 
 void Closing::begin(Turn& turn) {
   is_end_written_ = true;
+  evaluators_.close(turn);
   // After a normal end the workers close before the ps tasks, so that no worker loses a shard that it still uses. After
   // a failure or a kill all tasks close at once.
   const bool in_order = end_ == JobState::kFinished || condition_.is_stopping();

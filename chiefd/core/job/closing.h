@@ -18,6 +18,7 @@ namespace disttrain::chiefd {
 class CheckpointFolder;
 class Checkpointing;
 class Condition;
+class Evaluators;
 class GenerationPlan;
 class HeldActions;
 class JobMembers;
@@ -66,6 +67,7 @@ class Closing {
   CheckpointFolder& folder_;
   Savers& savers_;
   Checkpointing& checkpointing_;
+  Evaluators& evaluators_;
   const JobReport& report_;
 
   JobState end_ = JobState::kFinished;  // the state after closing

@@ -21,8 +21,9 @@ void Condition::restore(JobState state, std::string reason) {
   reason_ = std::move(reason);
 }
 
-void Condition::begin_stopping(std::string reason) {
+void Condition::begin_stopping(std::string reason, bool finishes_early) {
   is_stopping_ = true;
+  finishes_early_ = finishes_early;
   end_reason_ = std::move(reason);
 }
 

@@ -33,9 +33,15 @@ class Condition {
   bool was_opened() const { return was_opened_; }
   void note_opened(bool was_opened = true) { was_opened_ = was_opened; }
 
-  // True if a client has stopped the job and the workers are finishing their steps.
+  // True if a client has stopped the job, or it finishes early, and the workers are finishing their steps.
   bool is_stopping() const { return is_stopping_; }
-  void begin_stopping(std::string reason);
+  void begin_stopping(std::string reason, bool finishes_early = false);
+  // True if the job is stopping because it finishes early (evaluate.stop_after).
+  bool finishes_early() const { return is_stopping_ && finishes_early_; }
+  // The job doesn't stop any more. Either the workers have finished, or the job rolls back and finishes early later.
+  void end_stopping() { is_stopping_ = false; }
+  // The state in which a job that is stopping ends.
+  JobState stopped_state() const { return finishes_early_ ? JobState::kFinished : JobState::kStopped; }
   // Why the job is being stopped or closed.
   const std::string& end_reason() const { return end_reason_; }
   void end_for(std::string reason) { end_reason_ = std::move(reason); }
@@ -56,6 +62,7 @@ class Condition {
   bool has_begun_ = false;
   bool was_opened_ = false;
   bool is_stopping_ = false;
+  bool finishes_early_ = false;
   std::string end_reason_;
   std::optional<ErrorCode> code_;
   std::optional<RootCause> root_cause_;

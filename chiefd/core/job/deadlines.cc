@@ -22,6 +22,7 @@ Deadlines::Deadlines(JobParts& parts)
       final_checkpoint_(parts.final_checkpoint),
       recovery_(parts.recovery),
       closing_(parts.closing),
+      evaluators_(parts.evaluators),
       ending_(parts.ending) {}
 
 bool Deadlines::check(Turn& turn) {
@@ -37,6 +38,8 @@ bool Deadlines::extend(Turn& turn) {
   Instant newest;
   if (stage_.is(Stage::kRegather))
     newest = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
+  else if (evaluators_.is_awaited())
+    newest = evaluators_.newest_work(turn.tasks);
   else if (stage_.is(Stage::kDescribe) || stage_.is(Stage::kCreate) || stage_.is(Stage::kOpen) ||
            stage_.is(Stage::kEvaluate))
     newest = work_clock_.newest_work(turn.tasks, stage_.awaited());
@@ -106,12 +109,14 @@ void Deadlines::on_deadline(Turn& turn) {
       return give_up(turn, "didn't take the roster");
     case Stage::kTrain:
       if (condition_.is_stopping())
-        closing_.close(turn, JobState::kStopped,
+        closing_.close(turn, condition_.stopped_state(),
                        condition_.end_reason() + "; not every worker reached the end of a step in time");
       return;
     case Stage::kSettle:
       return settle(turn);
     case Stage::kEvaluate:
+      if (evaluators_.is_awaited())
+        return evaluators_.give_up_waiting(turn, "no evaluator has made progress for " + limit());
       return give_up(turn, "didn't finish the final evaluation");
     case Stage::kClose:
       return leave_behind(turn);

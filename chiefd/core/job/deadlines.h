@@ -13,6 +13,7 @@ class CheckpointFolder;
 class Closing;
 class Condition;
 class Ending;
+class Evaluators;
 class FinalCheckpoint;
 class Gathering;
 class GenerationPlan;
@@ -53,6 +54,7 @@ class Deadlines {
   FinalCheckpoint& final_checkpoint_;
   Recovery& recovery_;
   Closing& closing_;
+  Evaluators& evaluators_;
   Ending& ending_;
 };
 

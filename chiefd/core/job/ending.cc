@@ -24,6 +24,7 @@ Ending::Ending(JobParts& parts)
       quorum_(parts.quorum),
       training_(parts.training),
       checkpointing_(parts.checkpointing),
+      evaluators_(parts.evaluators),
       closing_(parts.closing) {}
 
 void Ending::stop(Turn& turn, const std::string& user) {
@@ -48,6 +49,14 @@ void Ending::stop(Turn& turn, const std::string& user) {
     condition_.explain(condition_.reason() + "; " + at);
   else
     end_steps(turn);
+}
+
+void Ending::stop_early(Turn& turn, const std::string& reason) {
+  if (!stage_.is(Stage::kTrain) || condition_.is_stopping()) return;
+  condition_.begin_stopping(reason, true);
+  if (checkpointing_.is_holding()) checkpointing_.interrupt(turn, reason);
+  condition_.set(turn, JobState::kStopping, reason);
+  end_steps(turn);
 }
 
 // Ends a job that is still in the queue. No task holds anything of it, so the chief tells no task to close.
@@ -92,9 +101,22 @@ void Ending::on_all_finished(Turn& turn) {
 }
 
 void Ending::evaluate(Turn& turn, Loss loss) {
-  if (condition_.is_stopping()) return closing_.close(turn, JobState::kStopped, condition_.end_reason());
-  if (!setup_.evaluates()) return closing_.close(turn, JobState::kFinished, "");
+  if (condition_.is_stopping() && !condition_.finishes_early())
+    return closing_.close(turn, JobState::kStopped, condition_.end_reason());
+  condition_.end_stopping();
+  if (!setup_.evaluates()) return finish(turn);
   stage_.enter(Stage::kEvaluate);
+  if (!evaluators_.await_all(turn)) finish_evaluation(turn, loss);
+}
+
+void Ending::finish(Turn& turn) {
+  const std::string& why = evaluators_.book().record().early_end;
+  const std::string steps = "trained " + std::to_string(progress_.step().value) + " steps";
+  closing_.close(turn, JobState::kFinished, why.empty() ? "" : steps + ", and " + why);
+}
+
+void Ending::finish_evaluation(Turn& turn, Loss loss) {
+  if (evaluators_.has_evaluated_last()) return finish(turn);
   const std::vector<Member> living = workers_.living();
   if (living.empty())
     return recovery_.recover(turn, {std::nullopt, "no worker is left for the final evaluation"}, loss);
@@ -106,10 +128,9 @@ void Ending::evaluate(Turn& turn, Loss loss) {
 
 void Ending::on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated) {
   progress_.moved(turn.now);
-  // A trainer without evaluation data evaluates nothing.
-  if (evaluated.examples > 0 || setup_.config().model.trainer.empty()) progress_.evaluated(evaluated);
-  if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from))
-    closing_.close(turn, JobState::kFinished, "");
+  progress_.note_stalled(evaluated);
+  evaluators_.on_evaluated_by_worker(turn, evaluated);
+  if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from)) finish(turn);
 }
 
 void Ending::on_evaluation_failed(Turn& turn, const Member& from, const Error& error) {
@@ -123,7 +144,7 @@ void Ending::on_evaluation_failed(Turn& turn, const Member& from, const Error& e
   workers_.mark_lost(from);
   turn.send(from.task,
             CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + error.message, true});
-  if (evaluates) evaluate(turn);
+  if (evaluates) finish_evaluation(turn, Loss::kCounts);
 }
 
 }  // namespace disttrain::chiefd

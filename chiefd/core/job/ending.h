@@ -14,6 +14,7 @@ namespace disttrain::chiefd {
 class Checkpointing;
 class Closing;
 class Condition;
+class Evaluators;
 class EventLog;
 class GenerationPlan;
 class HeldActions;
@@ -38,14 +39,21 @@ class Ending {
   // Fails the job. `root` is the task to blame, if there is one.
   void fail(Turn& turn, Error error, std::optional<TaskId> root);
 
+  // Lets a job that trains finish before it has done all its steps. Does nothing if it doesn't train, or is stopping
+  // already.
+  void stop_early(Turn& turn, const std::string& reason);
+
   // Tells the workers of a job that is being stopped to finish their steps.
   void end_steps(Turn& turn);
   // Called when every worker has finished. Asks the pacer for a report that includes all pushes, because the report in
   // the pacer's last heartbeat may be older.
   void on_all_finished(Turn& turn);
-  // Starts the final evaluation on one worker. If no worker is left, the job rolls back, and `loss` says why the last
-  // worker was lost.
+  // Starts the final evaluation: waits for the evaluators, or lets one worker evaluate.
   void evaluate(Turn& turn, Loss loss = Loss::kCounts);
+  // Called in stage kEvaluate when the job doesn't wait for evaluators any more. Closes the job if the parameters of
+  // its last step were evaluated. Otherwise one worker evaluates them. If no worker is left, the job rolls back, and
+  // `loss` says why the last worker was lost.
+  void finish_evaluation(Turn& turn, Loss loss = Loss::kCounts);
   void on_evaluated(Turn& turn, const Member& from, const Evaluated& evaluated);
   // The worker's own program has failed in the final evaluation. Lets another worker evaluate. If no other worker is
   // left, the job fails. It doesn't roll back, because the program would fail again with the same parameters.
@@ -53,6 +61,7 @@ class Ending {
 
  private:
   void release(Turn& turn, const std::string& reason);
+  void finish(Turn& turn);
 
   const JobSetup& setup_;
   StageWait& stage_;
@@ -69,6 +78,7 @@ class Ending {
   Quorum& quorum_;
   TrainingRun& training_;
   Checkpointing& checkpointing_;
+  Evaluators& evaluators_;
   Closing& closing_;
 };
 

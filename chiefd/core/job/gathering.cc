@@ -15,7 +15,8 @@ Status check_described(const JobConfig& config, const JobDescribed& described) {
     return fail(ErrorCode::kData, "the data has no records: check data.files and data.records");
   if (!config.evaluate.files.empty() && described.evaluation_records == 0)
     return fail(ErrorCode::kData, "the evaluation data has no records: check evaluate.files");
-  return {};
+  const Result<EvaluationRules> rules = evaluation_rules(config.evaluate, described.model.metrics);
+  return rules ? Status() : tl::unexpected(rules.error());
 }
 
 // "worker/1 (10.0.0.2:7120), worker/2 (10.0.0.3:7120)"
@@ -132,6 +133,10 @@ void Gathering::on_described(Turn& turn, const Member& from, const JobDescribed&
   if (!stage_.answered(from)) return;
   if (Status status = check_described(setup_.config(), described); !status)
     return ending_.fail(turn, status.error(), std::nullopt);
+  if (setup_.evaluators > 0 && setup_.evaluates() && !setup_.takes_checkpoints())
+    events_.warn(
+        "an evaluator needs checkpoints, but the job takes none, so a worker evaluates: set "
+        "checkpoint.directory in job.toml");
   generation_.describe(described);
   candidates_.note_prepared(from);
   turn.persist(DescribedRecord{described});

@@ -119,7 +119,7 @@ OpenJob Launch::order_to_open(const Member& worker) const {
                  .roster = workers_.roster(),
                  .train_records = generation_.described()->train_records,
                  .train_hash = generation_.described()->train_hash,
-                 .evaluates = workers_.evaluator() == worker,
+                 .evaluates = workers_.evaluator() == worker && !setup_.uses_evaluators(),
                  .clock = clock_of(worker)};
 }
 

@@ -98,7 +98,7 @@ void Membership::choose_evaluator(Turn& turn) {
   if (workers_.unfinished().empty()) return;
   const Member evaluator = *workers_.unfinished().begin();
   workers_.let_evaluate(evaluator);
-  if (setup_.config().evaluate.every_steps != 0)
+  if (setup_.config().evaluate.every_steps != 0 && !setup_.uses_evaluators())
     turn.send(evaluator.task, SetEvaluator{setup_.id, generation_.number()});
 }
 

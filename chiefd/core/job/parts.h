@@ -18,6 +18,7 @@
 #include "chiefd/core/job/condition.h"
 #include "chiefd/core/job/deadlines.h"
 #include "chiefd/core/job/ending.h"
+#include "chiefd/core/job/evaluators.h"
 #include "chiefd/core/job/event_log.h"
 #include "chiefd/core/job/fences.h"
 #include "chiefd/core/job/final_checkpoint.h"
@@ -109,6 +110,7 @@ struct JobParts {
   CheckpointFolder folder{*this};
   Checkpointing checkpointing{*this};
   Savers savers{*this};
+  Evaluators evaluators{*this};
   FinalCheckpoint final_checkpoint{*this};
   Ending ending{*this};
   Closing closing{*this};

@@ -75,10 +75,8 @@ double Progress::training_seconds() const {
   return std::max(0.0, to_seconds(before_.time + report_.training) - evaluation_seconds_);
 }
 
-void Progress::evaluated(const Evaluated& evaluated) {
+void Progress::note_stalled(const Evaluated& evaluated) {
   if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
-  evaluation_ = EvaluationStatus{evaluated.step,     evaluated.loss,  evaluated.metrics,
-                                 evaluated.examples, evaluated.final, evaluated.parameters_hash};
 }
 
 }  // namespace disttrain::chiefd

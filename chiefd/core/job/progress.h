@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "chiefd/core/journal_state.h"
@@ -34,6 +35,8 @@ class Progress {
   void take_up(Step at_least, const Training& before);
   // Restores the figures of a job that ended before a restart of the chief.
   void recall(const EndRecord& end);
+  // Restores the newest evaluation from before a restart of the chief.
+  void recall_evaluation(const EvaluationStatus& evaluation) { evaluation_ = evaluation; }
   // Called when the job ends. `step` is the last step that it reached.
   void end_at(Step step) { report_.global_step = step; }
 
@@ -51,7 +54,10 @@ class Progress {
   // The number of examples in all reports together. A rollback doesn't make it smaller.
   std::uint64_t examples_heard() const { return examples_heard_; }
 
-  void evaluated(const Evaluated& evaluated);
+  // Notes that all workers waited while one of them evaluated.
+  void note_stalled(const Evaluated& evaluated);
+  // Sets the evaluation that the status shows.
+  void show_evaluation(EvaluationStatus evaluation) { evaluation_ = std::move(evaluation); }
   const std::optional<EvaluationStatus>& evaluation() const { return evaluation_; }
   // The step target, and the training metrics, of a job that ended before a restart of the chief.
   std::optional<std::uint64_t> steps_at_end() const { return steps_at_end_; }

@@ -33,6 +33,8 @@ Recovery::Recovery(JobParts& parts)
 
 void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
   if (condition_.has_ended() || stage_.is(Stage::kClose) || stage_.is(Stage::kQueued)) return;
+  // A job that finishes early rolls back, as any job does. It finishes when it trains again.
+  if (condition_.finishes_early()) condition_.end_stopping();
   if (condition_.is_stopping())
     return closing_.close(turn, JobState::kStopped,
                           condition_.end_reason() + " before the workers had finished their step: " + to_string(cause));

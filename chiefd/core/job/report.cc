@@ -30,7 +30,8 @@ JobReport::JobReport(const JobParts& parts)
       stats_(parts.stats),
       checkpointing_(parts.checkpointing),
       quorum_(parts.quorum),
-      leaving_(parts.leaving) {}
+      leaving_(parts.leaving),
+      evaluators_(parts.evaluators) {}
 
 Step JobReport::reached() const {
   return events_.reached();
@@ -84,6 +85,8 @@ void JobReport::add_progress(JobStatus& status, Instant now) const {
   status.skipped = report.skipped;
   status.staleness = report.staleness;
   status.evaluation = progress_.evaluation();
+  status.best = evaluators_.book().record().best;
+  status.evaluations_waiting = evaluators_.waiting();
   // progress_age stays empty if this chief hasn't seen the job make a step.
   if (progress_.has_stepped(generation_.first_step()) && progress_.moved_at().time_since_epoch().count())
     status.progress_age = now - progress_.moved_at();
@@ -170,6 +173,8 @@ std::vector<Awaited> JobReport::waits_for(const Tasks& tasks, Instant now) const
   if (stage_.is(Stage::kReclaim) && !stage_.awaits_anyone())
     for (const Member& member : members_.all())
       if (!reclaim_.is_back(member)) all.push_back(absent(member.task, tasks.find(member.task), progress_.moved_at()));
+  for (const Member& member : evaluators_.awaited(tasks))
+    if (evaluators_.has_order(member)) all.push_back({member.task, AwaitedFor::kEvaluation, stage_.since()});
   for (const Member& member : stage_.awaited()) all.push_back({member.task, expected_answer(), stage_.since()});
   for (const auto& [task, silence] : pauses_.silent_ps())
     all.push_back({task, silence.is_link ? AwaitedFor::kLink : AwaitedFor::kHeartbeat, silence.since});

@@ -19,6 +19,7 @@ class CheckpointSchedule;
 class CheckpointStats;
 class Checkpointing;
 class Condition;
+class Evaluators;
 class EventLog;
 class Gathering;
 class GenerationPlan;
@@ -79,6 +80,7 @@ class JobReport {
   const Checkpointing& checkpointing_;
   const Quorum& quorum_;
   const Leaving& leaving_;
+  const Evaluators& evaluators_;
 };
 
 }  // namespace disttrain::chiefd

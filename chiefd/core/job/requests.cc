@@ -74,8 +74,8 @@ void Requests::repeat_in_training(Turn& turn, const Member& member) {
   }
   send_to(StartJob{setup_.id, generation_.number()});
   send_to(PauseJob{setup_.id, generation_.number(), pausing_.holds_workers(turn.tasks), condition_.reason()});
-  if (workers_.evaluator() == member && setup_.config().evaluate.every_steps != 0)
-    send_to(SetEvaluator{setup_.id, generation_.number()});
+  const bool evaluates = setup_.config().evaluate.every_steps != 0 && !setup_.uses_evaluators();
+  if (workers_.evaluator() == member && evaluates) send_to(SetEvaluator{setup_.id, generation_.number()});
   if (condition_.is_stopping() || workers_.was_told_to_stop(member))
     return send_to(StopJob{setup_.id, generation_.number()});
   loans_.grant_again(turn, member);

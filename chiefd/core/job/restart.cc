@@ -24,6 +24,7 @@ Restart::Restart(JobParts& parts)
       folder_(parts.folder),
       schedule_(parts.schedule),
       closing_(parts.closing),
+      evaluators_(parts.evaluators),
       ending_(parts.ending) {}
 
 void Restart::recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks) {
@@ -75,6 +76,7 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   condition_.restore(journaled.state, journaled.reason);
   folder_.set_newest(journaled.checkpoint);
   rollbacks_.set_count(record.recoveries);
+  evaluators_.take_up(journaled.evaluations);
   if (journaled.ended) {
     rollbacks_.end();
     recall_end(*journaled.ended);
@@ -89,7 +91,12 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
   const bool is_of_this = newest && newest->generation == record.generation;
   progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
-  if (journaled.state == JobState::kStopping)
+  const std::string early_end = journaled.evaluations ? journaled.evaluations->early_end : "";
+  const bool finishes_early = !early_end.empty() && journaled.is_training && !rollbacks_.current();
+  if (finishes_early) {
+    condition_.restore(JobState::kStopping, early_end);
+    condition_.begin_stopping(early_end, true);
+  } else if (journaled.state == JobState::kStopping && early_end.empty())
     condition_.begin_stopping(journaled.reason);
   else
     condition_.end_for(journaled.reason);

@@ -20,6 +20,7 @@ class CheckpointSchedule;
 class Closing;
 class Condition;
 class Ending;
+class Evaluators;
 class EventLog;
 class Gathering;
 class GenerationPlan;
@@ -65,6 +66,7 @@ class Restart {
   CheckpointFolder& folder_;
   CheckpointSchedule& schedule_;
   Closing& closing_;
+  Evaluators& evaluators_;
   Ending& ending_;
 };
 

@@ -23,6 +23,7 @@ struct JobSetup {
   bool takes_unlisted = false;       // workers outside the file may join; the shards get memory for some
   std::uint64_t seed = 0;            // the channels' secrets are made from it
   JournalId journal{};               // the numbers in checkpoint folders are made from it
+  std::uint32_t evaluators = 0;      // in the cluster file
 
   const JobConfig& config() const { return submission.config; }
   // The configuration for a worker that is asked to describe the job. The ps tasks and workers of a generation get
@@ -32,6 +33,8 @@ struct JobSetup {
   // A trainer may have evaluation data of its own, which the chief doesn't know.
   bool evaluates() const { return !config().evaluate.files.empty() || !config().model.trainer.empty(); }
   bool takes_checkpoints() const { return !config().checkpoint.directory.empty(); }
+  // True if evaluators evaluate the job's checkpoints, so that workers don't evaluate while they train.
+  bool uses_evaluators() const { return evaluators > 0 && takes_checkpoints() && evaluates(); }
   bool has_init() const { return !config().checkpoint.init_from.empty(); }
   bool waits_for_lost() const { return config().job.on_worker_loss == OnWorkerLoss::kWait; }
   bool is_sync() const { return config().train.mode == Mode::kSync; }

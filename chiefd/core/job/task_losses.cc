@@ -73,7 +73,7 @@ void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
     membership_.change_roster(turn, std::move(others), std::nullopt);
     checkpointing_.interrupt(turn, to_string(member.task) + " is lost");
   }
-  if (stage_.is(Stage::kEvaluate) && stage_.awaits(member)) ending_.evaluate(turn, loss);
+  if (stage_.is(Stage::kEvaluate) && stage_.awaits(member)) ending_.finish_evaluation(turn, loss);
 }
 
 bool TaskLosses::check_silence(Turn& turn) {

@@ -54,6 +54,17 @@ Keys worker_keys(WorkerConfig& worker) {
   };
 }
 
+Keys evaluator_keys(WorkerConfig& evaluator) {
+  return {
+      {"address", required(address(evaluator.address)),
+       "host:port where the evaluator listens; it also identifies the evaluator"},
+      {"threads", integer(evaluator.threads, 1, 1024), "compute threads"},
+      {"cores", integers(evaluator.cores, 0, kMaxCore),
+       "the cores that the evaluator runs on; [] = the system chooses"},
+      {"device", device(evaluator.device), "compute device"},
+  };
+}
+
 Keys chief_keys(ChiefConfig& chief) {
   return {
       {"address", address(chief.address), "host:port where the chief listens and all other tasks connect"},
@@ -141,7 +152,7 @@ Keys cluster_keys(ClusterConfig& cluster) {
       {"chief", section(chief_keys(cluster.chief)), ""},
       {"ps", sections<PsConfig>(cluster.ps, ps_keys), ""},
       {"worker", sections<WorkerConfig>(cluster.workers, worker_keys), ""},
-      {"evaluator", not_in_this_version(), ""},
+      {"evaluator", sections<WorkerConfig>(cluster.evaluators, evaluator_keys), ""},
       {"transport", section(transport_keys(cluster.transport)), ""},
       {"heartbeat", section(heartbeat_keys(cluster.heartbeat)), ""},
       {"metrics", section(metrics_keys(cluster.metrics)), ""},
@@ -157,6 +168,9 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
   if (cluster.workers.size() > kMaxWorkers)
     reading.refuse("worker", "there are " + std::to_string(cluster.workers.size()) +
                                  " [[worker]] sections; expected at most " + std::to_string(kMaxWorkers));
+  if (cluster.evaluators.size() > kMaxEvaluators)
+    reading.refuse("evaluator", "there are " + std::to_string(cluster.evaluators.size()) +
+                                    " [[evaluator]] sections; expected at most " + std::to_string(kMaxEvaluators));
   if (cluster.ps.size() > kMaxPs)
     reading.refuse("ps", "there are " + std::to_string(cluster.ps.size()) + " [[ps]] sections; expected at most " +
                              std::to_string(kMaxPs));
@@ -171,6 +185,8 @@ void check_cluster_rules(const ClusterConfig& cluster, Reading& reading) {
   for (std::size_t i = 0; i < cluster.ps.size(); ++i) claim(cluster.ps[i].address, "ps[" + std::to_string(i) + "]");
   for (std::size_t i = 0; i < cluster.workers.size(); ++i)
     claim(cluster.workers[i].address, "worker[" + std::to_string(i) + "]");
+  for (std::size_t i = 0; i < cluster.evaluators.size(); ++i)
+    claim(cluster.evaluators[i].address, "evaluator[" + std::to_string(i) + "]");
   if (cluster.metrics.listen.empty() || cluster.metrics.listen.ends_with(":0")) return;
   for (const auto& [address, key] : owners) {
     if (metrics_port(address) > kMaxPort)

@@ -311,6 +311,16 @@ Keys evaluate_keys(EvaluateSection& evaluate) {
        "evaluate an exponential moving average (EMA) of the parameters, in which an update's parameters have the "
        "weight "
        "1 - average; 0 = the parameters themselves"},
+      {"metric", text(evaluate.metric),
+       "the metric that stop_after and keep_best look at: \"loss\", or one of the model"},
+      {"better",
+       choice<Better>(evaluate.better,
+                      {{"auto", Better::kAuto}, {"higher", Better::kHigher}, {"lower", Better::kLower}}),
+       "which values of the metric are better; auto: as the metric's kind says"},
+      {"stop_after", integer(evaluate.stop_after, 0, kAnyCount),
+       "the job finishes early after so many evaluations in a row without a better value; 0 = never"},
+      {"keep_best", integer(evaluate.keep_best, 0, kMaxKeptBest),
+       "how many of the best evaluated checkpoints are kept; the best one is exported as best.safetensors"},
   };
 }
 

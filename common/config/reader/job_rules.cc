@@ -151,7 +151,15 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
             "evaluate.files, the files to evaluate on");
   // A trainer may have evaluation data of its own.
   only_with(reading, reading.has("evaluate.files") || !job.model.trainer.empty(), "evaluate.",
-            {"every_steps", "batch_size"}, "evaluate.files, the files to evaluate on");
+            {"every_steps", "batch_size", "metric", "better", "stop_after", "keep_best"},
+            "evaluate.files, the files to evaluate on");
+  if (job.evaluate.keep_best > 0 && job.checkpoint.directory.empty())
+    reading.refuse("evaluate.keep_best", "evaluate.keep_best is " + std::to_string(job.evaluate.keep_best) +
+                                             ", but the job takes no checkpoints: set checkpoint.directory");
+  if (job.evaluate.metric != "loss" && job.evaluate.stop_after == 0 && job.evaluate.keep_best == 0)
+    reading.refuse("evaluate.metric", "evaluate.metric is \"" + job.evaluate.metric +
+                                          "\", but only evaluate.stop_after and evaluate.keep_best use it: set one of "
+                                          "these, or remove evaluate.metric");
 }
 
 }  // namespace disttrain::config

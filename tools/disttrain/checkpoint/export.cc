@@ -13,6 +13,7 @@
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/weights_file.h"
 #include "common/daemon/startup.h"
+#include "common/program/exported_tensors.h"
 #include "common/program/kept_program.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/follow/progress.h"
@@ -45,29 +46,6 @@ DType dtype_of(const std::string& wanted, DType own) {
   const bool is_float = own == DType::kF32 || own == DType::kF64 || own == DType::kF16 || own == DType::kBF16;
   if (wanted.empty() || !is_float) return own;
   return wanted == "f16" ? DType::kF16 : wanted == "bf16" ? DType::kBF16 : DType::kF32;
-}
-
-// The tensors of the export: the state_dict of a step program, or all variables of another model.
-Result<std::vector<StoredTensor>> tensors_of(const Weights& weights, const std::optional<program::Sidecar>& sidecar,
-                                             const std::string& dtype) {
-  std::vector<StoredTensor> tensors;
-  if (!sidecar) {
-    for (std::size_t v = 0; v < weights.variables().size(); ++v) {
-      const Weights::Variable& variable = weights.variables()[v];
-      tensors.push_back({variable.name, v, dtype_of(dtype, variable.dtype)});
-    }
-    return tensors;
-  }
-  const auto entries = program::state_dict_of(*sidecar);
-  if (!entries) return tl::unexpected(entries.error());
-  for (const program::StateEntry& entry : *entries) {
-    const std::optional<std::size_t> variable = weights.find(entry.variable);
-    if (!variable)
-      return fail(ErrorCode::kData,
-                  weights.path() + " has no values of variable " + entry.variable + ": the checkpoint is damaged");
-    tensors.push_back({entry.name, *variable, dtype_of(dtype, entry.dtype)});
-  }
-  return tensors;
 }
 
 // Assigns the tensors to files as Hugging Face does. The tensors stay in the model's order. A new file begins when the
@@ -201,8 +179,9 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
   Result<Weights> weights = Weights::of_checkpoint(files, std::move(*open),
                                                    options.average ? Weights::Slots::kAverage : Weights::Slots::kNone);
   if (!weights) return tl::unexpected(weights.error());
-  Result<std::vector<StoredTensor>> tensors = tensors_of(*weights, *sidecar, options.dtype);
+  Result<std::vector<StoredTensor>> tensors = program::exported_tensors(*weights, *sidecar);
   if (!tensors) return tl::unexpected(tensors.error());
+  for (StoredTensor& tensor : *tensors) tensor.dtype = dtype_of(options.dtype, tensor.dtype);
   const std::size_t variables = tensors->size();
   std::uint64_t elements = 0;
   for (const StoredTensor& tensor : *tensors) elements += weights->variables()[tensor.variable].elements;

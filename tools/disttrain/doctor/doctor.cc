@@ -55,6 +55,7 @@ std::vector<TaskId> tasks_of(const ClusterConfig& cluster) {
   std::vector<TaskId> tasks = {{Role::kChief, 0}};
   for (std::uint32_t i = 0; i < cluster.ps.size(); ++i) tasks.push_back({Role::kPs, i});
   for (std::uint32_t i = 0; i < cluster.workers.size(); ++i) tasks.push_back({Role::kWorker, i});
+  for (std::uint32_t i = 0; i < cluster.evaluators.size(); ++i) tasks.push_back({Role::kEvaluator, i});
   return tasks;
 }
 
@@ -181,9 +182,9 @@ void check_gpus(const Found& host, std::vector<Finding>& findings) {
   Gpus gpus = find_gpus();
   for (const Host& one : host.hosts)
     for (const TaskId task : one.tasks)
-      if (one.found.is_own && task.role == Role::kWorker &&
-          host.cluster->workers[task.index].device.starts_with("cuda"))
-        gpus.wanted.push_back({task, host.cluster->workers[task.index].device});
+      if (one.found.is_own && (task.role == Role::kWorker || task.role == Role::kEvaluator) &&
+          compute_config_of(*host.cluster, task).device.starts_with("cuda"))
+        gpus.wanted.push_back({task, compute_config_of(*host.cluster, task).device});
   findings.push_back(judge(gpus));
 }
 
@@ -207,7 +208,7 @@ void check_disk(const Found& host, const std::optional<JobConfig>& job, std::vec
     folder.checkpoint_bytes = checkpoint_bytes(*job);
     findings.push_back(judge(folder));
   }
-  if (is_any || host.has_own(Role::kWorker))
+  if (is_any || host.has_own(Role::kWorker) || host.has_own(Role::kEvaluator))
     findings.push_back(judge(find_folder(FolderUse::kData, job->data.path, "workerd")));
 }
 

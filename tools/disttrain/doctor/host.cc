@@ -140,7 +140,8 @@ Memlock find_memlock(bool wants_rdma) {
   memlock.wants_rdma = wants_rdma;
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) memlock.limit_bytes = limit.rlim_cur;
-  for (const char* unit : {"psd.service", "psd@.service", "workerd.service", "workerd@.service"})
+  for (const char* unit : {"psd.service", "psd@.service", "workerd.service", "workerd@.service", "evaluator.service",
+                           "evaluator@.service"})
     if (const auto text = text_of_unit(unit))
       memlock.units.push_back({unit, unit_setting(*text, "LimitMEMLOCK").value_or("")});
   return memlock;

@@ -18,7 +18,7 @@ struct PortVerdict {
 };
 
 // Judges a disttrain daemon that has answered doctor's hello. The chief accepts the hello, because it serves clients. A
-// ps or a worker refuses it, and the refusal names the task.
+// ps, a worker or an evaluator refuses it, and the refusal names the task.
 PortVerdict judge_listener(TaskId task, const PortAnswer& port) {
   const std::string name = to_string(task);
   if (task.role == Role::kChief ? port.is_welcome || port.is_busy : port.said.find(name) != std::string::npos)
@@ -31,7 +31,7 @@ PortVerdict judge_listener(TaskId task, const PortAnswer& port) {
 // Judges a process that accepts connections at the port, but doesn't answer as a disttrain daemon does.
 PortVerdict judge_silent(TaskId task, const std::string& number, const PortAnswer& port) {
   const std::string who = port.holder.empty() ? "another process" : port.holder;
-  const char* const daemon = task.role == Role::kPs ? "psd (" : task.role == Role::kWorker ? "workerd (" : "chiefd (";
+  const char* const daemon = task.role == Role::kPs ? "psd (" : task.role == Role::kChief ? "chiefd (" : "workerd (";
   if (who.starts_with(daemon))
     return {CheckState::kFail, "port " + number + " is held by " + who + ", which doesn't answer",
             "read its log, check whether it hangs or is stopped, and restart it"};

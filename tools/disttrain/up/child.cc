@@ -65,7 +65,7 @@ void prepare(Exec& exec, Role role, const std::filesystem::path& program, const 
   // Lets a worker use huge pages, unless the user has set this variable. When a process is killed, the kernel closes
   // its sockets only after it has freed the memory, and it frees huge pages faster. So the chief notices the death of a
   // worker with libtorch in less than half the time.
-  if (role == Role::kWorker && std::getenv("GLIBC_TUNABLES") == nullptr)
+  if ((role == Role::kWorker || role == Role::kEvaluator) && std::getenv("GLIBC_TUNABLES") == nullptr)
     exec.environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
   for (std::string& argument : exec.arguments) exec.argv.push_back(argument.data());
   for (std::string& variable : exec.environment) exec.envp.push_back(variable.data());

@@ -30,7 +30,8 @@ Result<fs::path> make_run_folder() {
 }
 
 const char* program_of(Role role) {
-  return role == Role::kPs ? "psd" : role == Role::kWorker ? "workerd" : "chiefd";
+  if (role == Role::kPs) return "psd";
+  return role == Role::kChief ? "chiefd" : "workerd";
 }
 
 // "worker/1" -> "worker-1.log".
@@ -41,12 +42,14 @@ std::string log_name(TaskId task) {
 // Returns the text of a cluster file for an `up` that was started without one. The sockets with these
 // `addresses` are bound already.
 std::string generated_toml(const std::string& name, const fs::path& folder, const std::vector<std::string>& addresses,
-                           std::uint32_t ps) {
+                           std::uint32_t ps, std::uint32_t workers) {
   std::string text = "# Made by disttrain up.\n[cluster]\nname = \"" + name + "\"\n[chief]\naddress = \"" +
                      addresses[0] + "\"\nstate_directory = \"" + (folder / "chief").string() +
                      "\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n";
-  for (std::size_t i = 1; i < addresses.size(); ++i)
-    text += (i <= ps ? "[[ps]]\naddress = \"" : "[[worker]]\nthreads = 1\naddress = \"") + addresses[i] + "\"\n";
+  for (std::size_t i = 1; i < addresses.size(); ++i) {
+    const std::string section = i <= ps ? "ps" : i <= ps + workers ? "worker" : "evaluator";
+    text += "[[" + section + "]]\n" + (i <= ps ? "" : "threads = 1\n") + "address = \"" + addresses[i] + "\"\n";
+  }
   return text;
 }
 
@@ -64,10 +67,11 @@ Result<ListeningSocket> bind_patiently(const std::string& address) {
   return listener;
 }
 
-std::vector<TaskId> tasks_of(std::size_t ps, std::size_t workers) {
+std::vector<TaskId> tasks_of(std::size_t ps, std::size_t workers, std::size_t evaluators) {
   std::vector<TaskId> tasks = {TaskId{Role::kChief, 0}};
   for (std::uint32_t i = 0; i < ps; ++i) tasks.push_back(TaskId{Role::kPs, i});
   for (std::uint32_t i = 0; i < workers; ++i) tasks.push_back(TaskId{Role::kWorker, i});
+  for (std::uint32_t i = 0; i < evaluators; ++i) tasks.push_back(TaskId{Role::kEvaluator, i});
   return tasks;
 }
 
@@ -96,7 +100,7 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
     if (!config) return tl::unexpected<Error>(std::move(config.error()));
     config_ = std::move(*config);
     cluster_file_ = fs::absolute(options.cluster_file).string();
-    for (TaskId task : tasks_of(config_.ps.size(), config_.workers.size())) {
+    for (TaskId task : tasks_of(config_.ps.size(), config_.workers.size(), config_.evaluators.size())) {
       const Result<bool> is_own = daemon::is_own_address(address_of(config_, task));
       if (!is_own.has_value())
         return fail(is_own.error().code, options.cluster_file + ": " + to_string(task) + ": " + is_own.error().message +
@@ -108,7 +112,7 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
                                           daemon::host_name() + "), so there is nothing to start here");
     return bind_all();
   }
-  own_tasks_ = tasks_of(options.ps, options.workers);
+  own_tasks_ = tasks_of(options.ps, options.workers, options.evaluators);
   std::vector<std::string> addresses;
   for (std::size_t i = 0; i < own_tasks_.size(); ++i) {
     auto listener = bind_listener("127.0.0.1:0");
@@ -116,8 +120,8 @@ Status LocalCluster::make_config(const LocalClusterOptions& options) {
     addresses.push_back(listener->address);
     listeners_.push_back(std::move(*listener));
   }
-  auto config =
-      config::parse_cluster(generated_toml(options.name, folder_, addresses, options.ps), "cluster.toml", options.sets);
+  auto config = config::parse_cluster(generated_toml(options.name, folder_, addresses, options.ps, options.workers),
+                                      "cluster.toml", options.sets);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
   config_ = std::move(*config);
   cluster_file_ = (folder_ / "cluster.toml").string();
@@ -153,6 +157,7 @@ Status LocalCluster::start_tasks() {
 Status LocalCluster::spawn(std::size_t i) {
   const TaskId task = own_tasks_[i];
   std::vector<std::string> arguments = {"--cluster", cluster_file_};
+  if (task.role == Role::kEvaluator) arguments.insert(arguments.begin(), {"--role", "evaluator"});
   if (task.role != Role::kChief) {
     arguments.push_back("--index");
     arguments.push_back(std::to_string(task.index));

@@ -17,9 +17,10 @@
 namespace disttrain::cli {
 
 struct LocalClusterOptions {
-  std::string cluster_file;  // "" = make one from `ps` and `workers`, with free ports
+  std::string cluster_file;  // "" = make one from the numbers below, with free ports
   std::uint32_t ps = 1;
   std::uint32_t workers = 2;
+  std::uint32_t evaluators = 0;
   std::vector<std::string> sets;                // SECTION.KEY=VALUE for cluster.toml; only if `cluster_file` is ""
   std::string name;                             // the job's name, which becomes the cluster's name
   bool restarts = true;                         // restart daemons that end unexpectedly
@@ -32,9 +33,9 @@ class LocalCluster {
   // starts the chief, if the chief's address is on this host. On an error, stops what it has started and removes the
   // run folder.
   static Result<std::unique_ptr<LocalCluster>> start(asio::io_context& loop, const LocalClusterOptions& options);
-  // Starts the ps and workers. Call it after the chief has accepted the user's job. Otherwise the tasks might begin to
-  // train another job, which is in the chief's journal. If the chief then refused the user's job, `up` would stop the
-  // tasks again.
+  // Starts the ps, workers and evaluators. Call it after the chief has accepted the user's job. Otherwise the tasks
+  // might begin to train another job, which is in the chief's journal. If the chief then refused the user's job, `up`
+  // would stop the tasks again.
   Status start_tasks();
   // Stops all daemons. Removes the run folder, unless keep_folder() was called.
   ~LocalCluster();

@@ -46,7 +46,7 @@ Result<Sets> split_sets(const UpOptions& options) {
     if (!options.cluster.empty())
       return fail(ErrorCode::kUsage,
                   "--set " + set + ": this is a key of the cluster file; change it in " + options.cluster);
-    if (section == "cluster" || section == "chief" || section == "ps" || section == "worker")
+    if (section == "cluster" || section == "chief" || section == "ps" || section == "worker" || section == "evaluator")
       return fail(ErrorCode::kUsage, "--set " + set + ": `disttrain up` itself sets the keys of [" + section +
                                          "]; to choose them, give it a cluster file");
     sets.cluster.push_back(set);
@@ -55,13 +55,14 @@ Result<Sets> split_sets(const UpOptions& options) {
 }
 
 Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets& sets, const std::string& name) {
-  if (!options.cluster.empty() && (options.ps || options.workers))
-    return fail(ErrorCode::kUsage, "--ps and --workers can't be combined with a cluster file: " + options.cluster +
-                                       " already lists the tasks");
+  if (!options.cluster.empty() && (options.ps || options.workers || options.evaluators))
+    return fail(ErrorCode::kUsage, "--ps, --workers and --evaluators can't be combined with a cluster file: " +
+                                       options.cluster + " already lists the tasks");
   LocalClusterOptions result;
   result.cluster_file = options.cluster;
   result.ps = options.ps.value_or(1);
   result.workers = options.workers.value_or(2);
+  result.evaluators = options.evaluators.value_or(0);
   result.sets = sets.cluster;
   constexpr std::size_t kLongestClusterName = 64;
   result.name = name.substr(0, kLongestClusterName);
@@ -73,7 +74,10 @@ Result<LocalClusterOptions> cluster_options(const UpOptions& options, const Sets
 void say_start(const LocalCluster& cluster) {
   const ClusterConfig& config = cluster.config();
   std::cerr << "disttrain " << daemon::kVersion << ": 1 chief, " << config.ps.size() << " ps, " << config.workers.size()
-            << (config.workers.size() == 1 ? " worker" : " workers") << "; transport tcp"
+            << (config.workers.size() == 1 ? " worker" : " workers");
+  if (!config.evaluators.empty())
+    std::cerr << ", " << config.evaluators.size() << (config.evaluators.size() == 1 ? " evaluator" : " evaluators");
+  std::cerr << "; transport tcp"
             << (config.transport.kind == "auto" ? " (auto: this version has no other transport)" : "") << "; chief at "
             << config.chief.address << '\n';
 }
@@ -136,6 +140,10 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   const std::string& name = job->config.job.name;
   auto local = cluster_options(options, *sets, name);
   if (!local) return tl::unexpected<Error>(std::move(local.error()));
+
+  if (local->evaluators > 0 && job->config.checkpoint.directory.empty())
+    return fail(ErrorCode::kConfig,
+                "--evaluators: an evaluator needs checkpoints, but the job takes none: set checkpoint.directory");
 
   asio::io_context loop;
   Interrupts interrupts(loop);

@@ -1,0 +1,89 @@
+#include "workerd/evaluator/checkpoint_evaluation.h"
+
+#include <new>
+#include <utility>
+
+#include "chiefd/core/placement.h"
+#include "common/checkpoint/weights.h"
+#include "common/daemon/clock.h"
+#include "common/memory_plan.h"
+#include "workerd/evaluation_run.h"
+#include "workerd/parameters_hash.h"
+#include "workerd/predict/single_computation.h"
+#include "workerd/predict/stored_parameters.h"
+
+namespace disttrain::workerd {
+
+using checkpoint::Weights;
+
+Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId job, const JobConfig& config,
+                                                                         const EngineFactory& make_engine,
+                                                                         const EngineWorld& world) {
+  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, config, make_engine, world, [](ErrorCode) {});
+  if (!prepared) return tl::unexpected(prepared.error());
+  if (Status loaded = load_evaluation(**prepared); !loaded) return tl::unexpected(loaded.error());
+  (*prepared)->training.reset();
+  Result<Layout> layout = chiefd::place((*prepared)->engine->describe(), Placement::kBalanced, 1);
+  if (!layout) return tl::unexpected(layout.error());
+  return std::unique_ptr<CheckpointEvaluation>(
+      new CheckpointEvaluation(std::move(*prepared), std::move(*layout), world.loop));
+}
+
+Result<Evaluated> CheckpointEvaluation::run(const std::string& path, const std::function<bool()>& is_cancelled) {
+  const Instant began = daemon::now();
+  try {
+    const Result<Step> step = read(path);
+    if (!step) return tl::unexpected(step.error());
+    Result<Evaluated> evaluated = evaluate(*step, is_cancelled);
+    if (evaluated) evaluated->took = daemon::now() - began;
+    return evaluated;
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kConfig, "not enough memory to evaluate " +
+                                        std::to_string(evaluation_batch_records(prepared_->config)) +
+                                        " records at a time: set evaluate.batch_size to fewer");
+  }
+}
+
+Result<Step> CheckpointEvaluation::read(const std::string& path) {
+  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files_, path);
+  if (!open) return tl::unexpected(open.error());
+  const Step step = open->manifest.step;
+  const bool averages = prepared_->config.evaluate.average > 0.0 && open->manifest.has_average;
+  Result<Weights> weights =
+      Weights::of_checkpoint(files_, std::move(*open), averages ? Weights::Slots::kAverage : Weights::Slots::kNone);
+  if (!weights) return tl::unexpected(weights.error());
+  if (!parameters_) {
+    const std::uint64_t bytes = word_count(layout_.model) * sizeof(float);
+    parameters_ = std::make_unique<Memory>(prepared_->arena, bytes, Paging::kOnDemand);
+    gradients_ = std::make_unique<Memory>(prepared_->arena, bytes, Paging::kOnDemand);
+    if (Status ok = prepared_->engine->open(layout_, parameters_->floats(), gradients_->floats()); !ok)
+      return tl::unexpected(ok.error());
+  }
+  if (Status ok = read_parameters(*weights, layout_, parameters_->floats()); !ok) return tl::unexpected(ok.error());
+  return step;
+}
+
+Result<Evaluated> CheckpointEvaluation::evaluate(Step step, const std::function<bool()>& is_cancelled) {
+  EvaluationRun run(prepared_->evaluation.get(), prepared_->engine->describe(),
+                    evaluation_batch_records(prepared_->config), hash_of_parameters(layout_, parameters_->floats()));
+  SingleComputation computation(*prepared_->engine, loop_);
+  for (;;) {
+    const Result<std::optional<Batch>> batch = run.next();
+    if (!batch.has_value()) return tl::unexpected(batch.error());
+    if (!batch->has_value()) break;
+    if (is_cancelled()) return fail(ErrorCode::kTemporary, "the evaluation was cancelled");
+    const Result<EngineOutput> output = computation.run(Program::kEvaluate, **batch);
+    if (!output) return tl::unexpected(output.error());
+    run.add(*output);
+  }
+  const EvaluationDone done = run.done();
+  Evaluated evaluated;
+  evaluated.step = step;
+  evaluated.examples = done.examples;
+  if (done.examples > 0) evaluated.loss = done.loss_sum / static_cast<double>(done.examples);
+  evaluated.metrics = done.metrics;
+  evaluated.parameters_hash = done.parameters_hash;
+  return evaluated;
+}
+
+}  // namespace disttrain::workerd

@@ -1,0 +1,51 @@
+// Evaluates one checkpoint after the other, with the engine and the evaluation data of one job.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/checkpoint/disk_files.h"
+#include "common/layout.h"
+#include "common/messages/control.h"
+#include "common/os/arena.h"
+#include "common/result.h"
+#include "workerd/prepared_job.h"
+
+namespace disttrain::workerd {
+
+// All calls come from one thread.
+class CheckpointEvaluation {
+ public:
+  // Builds the model and reads the data once, as a worker does. The training set is read too, if vocabularies or means
+  // of columns are taken from it; its memory is freed. The arguments are those of prepare_job(), and `world` outlives
+  // the object. Errors: those of prepare_job() and load_evaluation().
+  static Result<std::unique_ptr<CheckpointEvaluation>> make(JobId job, const JobConfig& config,
+                                                            const EngineFactory& make_engine, const EngineWorld& world);
+
+  // Evaluates the checkpoint in this folder. It is locked only while its parameters are read. `is_cancelled` is called
+  // before each batch; if it returns true, the evaluation ends with kTemporary. The result lacks job, generation and
+  // path. Its `examples` are 0 if the job has no evaluation data. Errors: those of reading the checkpoint (kNoInput if
+  // it is gone) and of the engine; kConfig if there isn't enough memory.
+  Result<Evaluated> run(const std::string& path, const std::function<bool()>& is_cancelled);
+
+  JobId job() const { return prepared_->job; }
+  std::uint64_t records() const { return prepared_->evaluation ? prepared_->evaluation->records() : 0; }
+
+ private:
+  CheckpointEvaluation(std::unique_ptr<PreparedJob> prepared, Layout layout, asio::io_context& loop)
+      : prepared_(std::move(prepared)), layout_(std::move(layout)), loop_(loop) {}
+
+  Result<Step> read(const std::string& path);
+  Result<Evaluated> evaluate(Step step, const std::function<bool()>& is_cancelled);
+
+  const std::unique_ptr<PreparedJob> prepared_;
+  const Layout layout_;
+  asio::io_context& loop_;
+  checkpoint::DiskFiles files_;
+  std::unique_ptr<Memory> parameters_;
+  std::unique_ptr<Memory> gradients_;  // the engine needs them at open(), but an evaluation doesn't touch them
+};
+
+}  // namespace disttrain::workerd
