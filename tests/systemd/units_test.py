@@ -53,13 +53,14 @@ class UnitsTest(unittest.TestCase):
         self.drop_in("workerd.service", "workerd-cuda.conf")
         self.drop_in("workerd.service", "workerd-rdma.conf")
         outcome = run("systemd-analyze", "verify", "--man=no", f"--root={self.root}", "chiefd.service", "psd.service",
-                      "psd@1.service", "workerd.service", "workerd@2.service", "disttrain.target",
+                      "psd@1.service", "workerd.service", "workerd@2.service", "evaluator.service",
+                      "evaluator@1.service", "disttrain.target",
                       "disttrain-ps.target")
         self.assertEqual((outcome.returncode, outcome.stdout), (0, ""))
 
     def test_exposure_is_within_its_bound(self):
         for unit, most in [("chiefd.service", 13), ("psd.service", 14), ("psd@0.service", 14), ("workerd.service", 18),
-                           ("workerd@0.service", 18)]:
+                           ("workerd@0.service", 18), ("evaluator.service", 18), ("evaluator@0.service", 18)]:
             with self.subTest(unit):
                 self.assert_exposure(unit, most)
 
@@ -72,7 +73,7 @@ class UnitsTest(unittest.TestCase):
                 self.assert_exposure(unit, 21)
 
     def test_instances_differ_from_the_plain_unit_in_their_index_only(self):
-        for role in ("psd", "workerd"):
+        for role in ("psd", "workerd", "evaluator"):
             with self.subTest(role):
                 instance = [line.replace(" --index %i", "").replace(" %i", "")
                             for line in self.settings(f"{role}@.service")]
@@ -80,13 +81,14 @@ class UnitsTest(unittest.TestCase):
 
     def test_only_those_that_keep_something_have_a_folder_for_it(self):
         for unit, folders in [("chiefd.service", ["StateDirectory=disttrain/chief disttrain/checkpoints"]),
-                              ("psd.service", ["StateDirectory=disttrain/checkpoints"]), ("workerd.service", [])]:
+                              ("psd.service", ["StateDirectory=disttrain/checkpoints"]), ("workerd.service", []),
+                              ("evaluator.service", [])]:
             with self.subTest(unit):
                 opened = [line for line in self.settings(unit) if line.startswith(("StateDirectory=", "ReadWritePaths="))]
                 self.assertEqual(opened, folders)
 
     def test_what_another_start_does_not_mend_is_not_started_again(self):
-        for unit in ("chiefd.service", "psd.service", "workerd.service"):
+        for unit in ("chiefd.service", "psd.service", "workerd.service", "evaluator.service"):
             with self.subTest(unit):
                 settings = self.settings(unit)
                 self.assertIn("RestartPreventExitStatus=" + " ".join(STOPPED_FOR_GOOD), settings)
@@ -96,7 +98,7 @@ class UnitsTest(unittest.TestCase):
 
     # By default, systemd stops a unit if the kernel kills one of its processes for memory.
     def test_worker_outlives_a_trainer_that_is_killed_for_memory(self):
-        for unit in ("workerd.service", "workerd@.service"):
+        for unit in ("workerd.service", "workerd@.service", "evaluator.service", "evaluator@.service"):
             self.assertIn("OOMPolicy=continue", self.settings(unit))
 
     def test_user_and_folders_are_made(self):

@@ -22,7 +22,8 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 
 # disttrain_package(NAME SUMMARY text TEXT text [DEPENDS package...] [COPYRIGHT file] [SCRIPTS prefix] [PURGE command])
 # Adds packaging/PREFIX.{postinst,prerm,postrm,conffiles,lintian-overrides} to the package. SCRIPTS gives the prefix, by
-# default the package's name. In these files @daemon@ becomes the package's name, @purge@ the command.
+# default the package's name. In these files @daemon@ becomes the package's name, @purge@ the command, and @more_units@
+# the patterns of further units that the package has.
 function(disttrain_package name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SUMMARY;TEXT;COPYRIGHT;SCRIPTS;PURGE" "DEPENDS")
   if(NOT arg_SCRIPTS)
@@ -30,6 +31,10 @@ function(disttrain_package name)
   endif()
   set(daemon ${name})
   set(purge "${arg_PURGE}")
+  set(more_units "")
+  if(name STREQUAL workerd)
+    set(more_units " evaluator.service 'evaluator@*.service'")
+  endif()
   string(TOUPPER ${name} component)
   list(JOIN arg_DEPENDS ", " depends)
   set(CPACK_DEBIAN_${component}_PACKAGE_NAME ${name} PARENT_SCOPE)

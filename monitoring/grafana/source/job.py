@@ -50,6 +50,12 @@ DASHBOARD = dashboard(
                        "Each metric of the model in the newest evaluation, by its name.",
                        ("max by (name) (disttrain_evaluation_metric{JOB})", "{{name}}"),
                        w=12, min=None),
+            timeseries("Checkpoints without an evaluation", "none",
+                       "Checkpoints that wait for an evaluator. If the number stays high, the evaluators are slower "
+                       "than the checkpoints come.",
+                       ("max (disttrain_evaluations_waiting{JOB})", "waiting"),
+                       ("sum (rate(disttrain_evaluator_evaluations_total[RATE])) * 60", "evaluated per minute"),
+                       w=12),
             timeseries("Metrics of the training", "none",
                        "Each metric of the model in training, mean over the workers. No data: the engine computes no "
                        "metrics while it trains.",
