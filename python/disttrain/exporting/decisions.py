@@ -3,9 +3,14 @@
 TorchScript's trace keeps such a decision as it was for the example. It warns of it, but it warns of a decision by a size
 (`if x.shape[0] > 1`) in the same words. When the model runs as it is, its sizes are plain numbers, so a watch sees the
 values alone. A line that both name decides by a value.
+
+The trace for compiled programs has no values. There, bool() of a tensor fails, and item() returns a symbol, which most
+programs can't be compiled with.
 """
 
+import contextlib
 import linecache
+import os
 import sys
 
 import torch
@@ -15,6 +20,8 @@ from disttrain.exporting.errors import ExportError
 
 # The methods that make a number, a list or an array of a tensor.
 _DECIDING = frozenset(["__bool__", "__int__", "__float__", "__index__", "__complex__", "item", "tolist", "numpy"])
+_TRACER = os.path.join(os.path.dirname(torch.__file__), "fx", "")
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class DecisionWatch(TorchFunctionMode):
@@ -27,21 +34,66 @@ class DecisionWatch(TorchFunctionMode):
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         if getattr(function, "__name__", "") in _DECIDING:
-            frame = sys._getframe(1)
-            self._places.setdefault((frame.f_code.co_filename, frame.f_lineno), self._layers.current())
+            self._note(sys._getframe(1))
         return function(*arguments, **(keywords or {}))
+
+    def _note(self, frame):
+        self._places.setdefault((frame.f_code.co_filename, frame.f_lineno), self._layers.current())
 
     def check(self, warnings):
         """`warnings`: those of the trace. Fails if one of them is about a place that the watch has seen."""
         for warning in warnings:
             place = warning.filename, warning.lineno
-            if not issubclass(warning.category, torch.jit.TracerWarning) or place not in self._places:
-                continue
-            layer = self._places[place] or "the loss, the outputs or the metrics"
-            line = linecache.getline(*place).strip()
-            raise ExportError(
-                f"export: {layer} uses a tensor's value in Python at {place[0]}:{place[1]}"
-                + (f" ({line})" if line else "")
-                + ", and a TorchScript file would keep the example's value for all batches; compute it with tensors, as "
-                "torch.where does, or let workers run your script (model.trainer)"
-            )
+            if issubclass(warning.category, torch.jit.TracerWarning) and place in self._places:
+                raise ExportError(self._text(place, "a TorchScript file would keep the example's value for all batches"))
+
+    def _text(self, place, why):
+        layer = self._places[place] or "the loss, the outputs or the metrics"
+        line = linecache.getline(*place).strip()
+        return (
+            f"export: {layer} uses a tensor's value in Python at {place[0]}:{place[1]}"
+            + (f" ({line})" if line else "")
+            + f", and {why}; compute it with tensors, as torch.where does, or let workers run your script (model.trainer)"
+        )
+
+
+class SymbolWatch(DecisionWatch):
+    """The same for the trace of a compiled program: while it is entered, the model is traced without values. It notes
+    the places that got a symbol or failed."""
+
+    def __init__(self, layers):
+        super().__init__(layers)
+        self._failure = None  # of the newest call that failed
+
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        if getattr(function, "__name__", "") not in _DECIDING:
+            return function(*arguments, **(keywords or {}))
+        frame = _caller(sys._getframe(1))
+        try:
+            result = function(*arguments, **(keywords or {}))
+        except Exception as error:  # torch raises errors of many classes here
+            self._failure = error
+            self._note(frame)
+            raise
+        if any(isinstance(value, _SYMBOLS) for value in (result if isinstance(result, list) else [result])):
+            self._note(frame)
+        return result
+
+    @contextlib.contextmanager
+    def naming(self, program):
+        """If the body fails because a value isn't known, raises an ExportError that names the newest place."""
+        try:
+            yield
+        except Exception as error:
+            has_failed = self._failure is not None and self._failure in (error, error.__cause__)
+            if not self._places or not (has_failed or "data-dependent" in str(error)):
+                raise
+            why = f"the program {program} can't be compiled for values that only a batch has"
+            raise ExportError(self._text(list(self._places)[-1], why)) from error
+
+
+def _caller(frame):
+    """The model's frame that made the call. The trace has torch function modes of its own, which were called first."""
+    while frame.f_back and frame.f_code.co_filename.startswith(_TRACER):
+        frame = frame.f_back
+    return frame

@@ -6,6 +6,7 @@ import tempfile
 
 from disttrain.exporting import compiling, sidecar, torch_sidecar
 from disttrain.exporting.comparing import compare_compiled
+from disttrain.exporting.decisions import SymbolWatch
 from disttrain.exporting.errors import ExportError
 from disttrain.exporting.stages import cut, run_stages
 from disttrain.exporting.trace import trace
@@ -16,20 +17,23 @@ PROGRAMS = ("step", "evaluate", "predict")
 def write(path, functions, cpu, say):
     cpu = compiling.pick_cpu(cpu)
     graphs = {}
+    watches = {program: SymbolWatch(functions.described.layers) for program in PROGRAMS}
     for program in PROGRAMS:
         say(f"export: {program}: tracing")
-        graphs[program] = trace(functions, program)
+        graphs[program] = trace(functions, program, watches[program])
     libraries, stages = {}, {}
     for program, graph in graphs.items():
         arguments = functions.example_arguments(program)
         cuts = cut(graph, functions) if program == "step" else []
-        if cuts:
-            stages[program] = cuts
-            results = len(graph.graph_signature.user_outputs)
-            loaded = _compile_stages(program, cuts, arguments, results, cpu, say, libraries)
-        else:
-            libraries[program] = compiling.compile_program(graph.module(check_guards=False), arguments, program, cpu, say)
-            loaded = compiling.load(libraries[program])
+        with watches[program].naming(program):
+            if cuts:
+                stages[program] = cuts
+                results = len(graph.graph_signature.user_outputs)
+                loaded = _compile_stages(program, cuts, arguments, results, cpu, say, libraries)
+            else:
+                module = graph.module(check_guards=False)
+                libraries[program] = compiling.compile_program(module, arguments, program, cpu, say)
+                loaded = compiling.load(libraries[program])
         compare_compiled(program, lambda tensors: graph.module()(*tensors), loaded, arguments)
     text, values = torch_sidecar.encode(functions, "pt2", cpu, PROGRAMS, stages)
     # PyTorch's reader takes the members of the folder "extra" for texts.

@@ -17,17 +17,18 @@ from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 TRIED_SIZES = [*range(2, 130), 200, 255, 256, 257, 500, 511, 512, 1000, 1024, 4096, 10000, 65536]
 
 
-def trace(functions, program):
-    """Returns the ExportedProgram of "step", "evaluate" or "predict"."""
+def trace(functions, program, watch):
+    """Returns the ExportedProgram of "step", "evaluate" or "predict". `watch` is a SymbolWatch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        graph = _graph(functions, program)
-        exported = _exported(functions, program, graph)
+        with watch.naming(program):
+            graph = _graph(functions, program, watch)
+            exported = _exported(functions, program, graph)
         _compare(functions, program, exported.module())
         return exported
 
 
-def _graph(functions, program):
+def _graph(functions, program, watch):
     """The function as a graph of ATen operators, with the backward pass in it. torch.export can't trace a backward pass
     itself, but it takes this graph."""
     batch = functions.batch
@@ -47,7 +48,7 @@ def _graph(functions, program):
     watched = _BatchWatch(environment, fakes[free].shape[0])
     named = NamedErrors(functions.described.layers, f"is traced for its program {program}", watched.layer_ended)
     # With oneDNN, a recurrent layer becomes one operator, whose backward pass fails in compiled programs.
-    with named, torch.backends.mkldnn.flags(enabled=False):
+    with named, torch.backends.mkldnn.flags(enabled=False), watch:
         graph = make_fx(getattr(functions, program), decompositions(), tracing_mode="symbolic")(*fakes)
     if batch.dynamic:
         watched.check()

@@ -44,6 +44,17 @@ class BranchOnValue(nn.Module):
         return hidden * 2 if hidden.sum() > 0 else hidden
 
 
+class ScaledByItem(nn.Module):
+    def forward(self, hidden):
+        scale = hidden.abs().max().item()
+        return hidden * scale
+
+
+class BranchOnEqual(nn.Module):
+    def forward(self, hidden):
+        return hidden * 2 if torch.equal(hidden, hidden + 1) else hidden
+
+
 class BranchOnSizeOfTheLayer(nn.Module):
     def forward(self, hidden):
         return hidden * 2 if hidden.shape[1] > 3 else hidden
@@ -108,8 +119,21 @@ class ErrorsTest(unittest.TestCase):
 
     def test_OperatorThatCantBeTracedNamesTheLayer(self):
         text = "is traced for its program step"
-        self.assert_refused('layer "middle" (BranchOnValue)', text, model=Doubled(BranchOnValue()))
-        self.assert_refused('layer "middle" (ThroughNumpy)', model=Doubled(ThroughNumpy()))
+        self.assert_refused('layer "middle" (BranchOnEqual)', text, model=Doubled(BranchOnEqual()))
+
+    def test_ValueInPythonNamesTheLayerAndTheLine(self):
+        for layer, line in [
+            (BranchOnValue(), "return hidden * 2 if hidden.sum() > 0 else hidden"),
+            (ScaledByItem(), "scale = hidden.abs().max().item()"),  # only the compiler refuses this one
+            (ThroughNumpy(), "return torch.from_numpy(hidden.detach().numpy()) * 2"),
+        ]:
+            name = f'layer "1" ({type(layer).__name__}) uses a tensor\'s value in Python at {__file__}:'
+            texts = (name, f" ({line}), and the program step can't be compiled", "as torch.where does")
+            self.assert_refused(*texts, model=nn.Sequential(nn.Linear(6, 3), layer))
+        self.assert_refused(
+            f"the loss, the outputs or the metrics uses a tensor's value in Python at {__file__}:",
+            loss=lambda outputs, labels: nn.functional.cross_entropy(outputs, labels) * float(outputs.max()),
+        )
 
     def test_ValueInPythonIsRefusedForTorchScriptToo(self):
         texts = ('layer "middle" (BranchOnValue)', "errors_test.py:", "if hidden.sum() > 0", "would keep the example's value")
