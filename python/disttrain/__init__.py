@@ -24,13 +24,13 @@ from disttrain.errors import DisttrainError
 from disttrain.job import Job, init
 
 __version__ = "0.1.0"
-__all__ = ["Alone", "DisttrainError", "Job", "export", "export_jax", "init", "load_weights"]
+__all__ = ["Alone", "DisttrainError", "ExportError", "Job", "export", "export_jax", "init", "load_weights"]
 
 
 # These functions need torch or jax, so they are imported when they are first used.
 def __getattr__(name):
-    if name == "export":
-        return importlib.import_module("disttrain.exporting").export
+    if name in ("export", "ExportError"):
+        return getattr(importlib.import_module("disttrain.exporting"), name)
     if name == "load_weights":
         return importlib.import_module("disttrain.weights").load_weights
     if name == "export_jax":

@@ -46,8 +46,8 @@ def export(
     metrics: a dict from names to disttrain.metrics, such as {"accuracy": Accuracy(), "top_5": TopK(5)}.
     limits: a dict from names of integer columns to the number of values that are allowed: 0 to limit - 1. Needed for
         columns of int32 and int64, and of uint8 that the model converts to these, unless the export sees by itself that
-        the column goes to an embedding, a cross entropy or one_hot. A compiled program doesn't survive an index out of range, so workerd checks the limits. None: the
-        column is no index, any value is allowed.
+        the column goes to an embedding, a cross entropy or one_hot. A compiled program doesn't survive an index out of
+        range, so workerd checks the limits. None: the column is no index, any value is allowed.
     dynamic_batch: the programs take batches of any size. False: exactly as many records as example_batch has.
     dtype: torch.float16 or torch.bfloat16: computes with autocast to this type. Variables stay float32. Default: as the
         model computes.

@@ -88,6 +88,9 @@ def example(records=4):
 
 
 class ErrorsTest(unittest.TestCase):
+    def test_TheErrorIsOfThePackage(self):
+        self.assertIs(disttrain.ExportError, ExportError)
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
