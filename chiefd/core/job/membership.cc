@@ -62,6 +62,7 @@ void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& 
   switch (loss) {
     case Loss::kCounts:
       worker_losses_.note_lost(name, turn.now, why);
+      progress_.excuse_loss(turn.now, setup_.config().job.restart_window);
       events_.warn("lost " + name + ": " + why);
       return events_.tell(turn, kWorkerLost, 2, text, worker.task);
     case Loss::kLeft:

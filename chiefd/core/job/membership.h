@@ -66,7 +66,7 @@ class Membership {
   HeldActions& held_;
   EventLog& events_;
   const Condition& condition_;
-  const Progress& progress_;
+  Progress& progress_;
   const GenerationPlan& generation_;
   Workers& workers_;
   Candidates& candidates_;

@@ -6,7 +6,10 @@ namespace disttrain::chiefd {
 
 bool Progress::note(Instant now, const PacerReport& report, Step first) {
   if (report.global_step < report_.global_step) return false;
-  if (report.global_step > report_.global_step) moved_at_ = now;
+  if (report.global_step > report_.global_step) {
+    moved_at_ = now;
+    first_loss_at_.reset();
+  }
   // The first report after a restart of the chief is only the baseline, because its examples were applied before the
   // restart.
   if (examples_reported_ && report.examples > *examples_reported_)
@@ -17,6 +20,11 @@ bool Progress::note(Instant now, const PacerReport& report, Step first) {
   // Before the first step of a generation the pacer doesn't know the loss.
   if (has_stepped(first)) loss_ = report.loss;
   return true;
+}
+
+void Progress::excuse_loss(Instant now, Duration limit) {
+  if (!first_loss_at_) first_loss_at_ = now;
+  if (now - *first_loss_at_ < limit) moved_at_ = now;
 }
 
 bool Progress::note_furthest() {

@@ -44,6 +44,12 @@ class Progress {
   Instant moved_at() const { return moved_at_; }
   void moved(Instant now) { moved_at_ = now; }
   void excuse(Duration pause) { moved_at_ += pause; }
+  // A worker was lost. This excuses the job for making no step: the worker may have been the one that the others waited
+  // for, and has to come back first. Later than `limit` after the first loss since the last step, a loss is no excuse
+  // any more, so that a job whose workers are lost for ever ends.
+  void excuse_loss(Instant now, Duration limit);
+  // True if a worker was lost since the last step.
+  bool has_lost_since_step() const { return first_loss_at_.has_value(); }
 
   // The totals of earlier generations.
   const Training& before() const { return before_; }
@@ -70,6 +76,7 @@ class Progress {
   std::uint64_t examples_heard_ = 0;
   std::optional<std::uint64_t> examples_reported_;  // by this generation; none before its first report
   Instant moved_at_;
+  std::optional<Instant> first_loss_at_;  // since the last step
   Step furthest_;
   Training before_;
   double evaluation_seconds_ = 0.0;

@@ -15,6 +15,7 @@ Stall::Stall(JobParts& parts)
       progress_(parts.progress),
       generation_(parts.generation),
       workers_(parts.workers),
+      worker_losses_(parts.worker_losses),
       pauses_(parts.pauses),
       reachability_(parts.reachability),
       fences_(parts.fences),
@@ -44,10 +45,13 @@ void Stall::fail(Turn& turn, Duration patience) {
   for (const TaskId worker : reachability_.voters(turn.tasks))
     if (const std::string own = reachability_.links_of(turn.now, worker); !own.empty())
       links += (links.empty() ? "" : "; ") + own;
+  // The task that is blamed may be a worker that has just come back, so the reason tells why the last one was lost.
+  const std::string lost = progress_.has_lost_since_step() ? worker_losses_.last_loss() : "";
   ending_.fail(turn,
                Error{ErrorCode::kFailed, "no step for " + format_duration(patience) + " at step " +
                                              std::to_string(progress_.step().value) + ": " +
-                                             (links.empty() ? "" : links + "; ") + cause.reason},
+                                             (links.empty() ? "" : links + "; ") + cause.reason +
+                                             (lost.empty() ? "" : "; before that the job lost " + lost)},
                links.empty() ? std::optional(cause.task) : std::nullopt);
 }
 

@@ -18,6 +18,7 @@ class Progress;
 class Reachability;
 class Recovery;
 class TrainingRun;
+class WorkerLosses;
 class Workers;
 struct JobParts;
 struct JobSetup;
@@ -39,6 +40,7 @@ class Stall {
   Progress& progress_;
   const GenerationPlan& generation_;
   const Workers& workers_;
+  const WorkerLosses& worker_losses_;
   const Pauses& pauses_;
   const Reachability& reachability_;
   Fences& fences_;

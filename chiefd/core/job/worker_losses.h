@@ -22,9 +22,12 @@ class WorkerLosses {
   void note_lost(const std::string& worker, Instant at, const std::string& why) {
     lost_[worker].note(at, window());
     last_why_ = why;
+    last_loss_ = worker + ": " + why;
   }
   // Why the last worker was lost. "" if this chief has seen no loss.
   const std::string& last_why() const { return last_why_; }
+  // The same, after the name of the worker, such as "worker/1: its process has ended".
+  const std::string& last_loss() const { return last_loss_; }
   // The worker was removed because of a broken link. This counts for must_wait(), but not for job.max_restarts.
   void note_unlinked(TaskId worker, Instant at) { unlinked_[worker].note(at, window()); }
 
@@ -41,6 +44,7 @@ class WorkerLosses {
 
   const JobSetup& setup_;
   std::string last_why_;
+  std::string last_loss_;
   std::map<std::string, Restarts> lost_;
   std::map<TaskId, Restarts> unlinked_;
 };

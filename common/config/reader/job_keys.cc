@@ -121,7 +121,8 @@ Keys identity_keys(JobSection& job) {
        "more often than this can't rejoin"},
       {"restart_window", duration(job.restart_window, 1s, 720h), "see max_restarts"},
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h),
-       "if no step is made for this time, the job fails, and names what it waited for"},
+       "if no step is made for this time, the job fails, and names what it waited for. The loss of a worker restarts "
+       "this time, but no later than restart_window after the first loss without a step"},
   };
 }
 

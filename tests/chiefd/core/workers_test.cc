@@ -164,6 +164,41 @@ TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndTheReasonIsTold) {
   EXPECT_EQ(status(job).reason, "trains with 1 worker; worker/1 " + why) << "a rollback takes nobody back either";
 }
 
+// Both workers hang again and again, and one of them is back each time before the other is lost.
+TEST_F(WorkersTest, LossOfAWorkerRestartsTheStallsClock) {
+  JobConfig config = job_config("a");
+  config.job.stall_timeout = seconds(10);
+  const JobId job = train(config);
+  for (const TaskId hung : {worker(0), worker(1), worker(0), worker(1)}) {
+    pass(seconds(6));
+    kill(hung);
+    restart(hung);
+    ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  }
+  pass(seconds(9));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("; before that the job lost worker/1: "), std::string::npos) << status(job).reason;
+}
+
+TEST_F(WorkersTest, LossesWithoutAStepRestartTheStallsClockNoLongerThanTheRestartWindow) {
+  JobConfig config = job_config("a");
+  config.job.stall_timeout = seconds(10);
+  config.job.restart_window = seconds(20);
+  config.job.max_restarts = 100;
+  const JobId job = train(config, 3);
+  std::uint32_t losses = 0;
+  for (; status(job).state == JobState::kRunning && losses < 20; ++losses) {
+    const TaskId hung = worker(losses % 3);
+    kill(hung);
+    restart(hung);
+    pass(seconds(5));
+  }
+  EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+  EXPECT_LE(losses, 6u);
+}
+
 TEST_F(WorkersTest, NoMoreWorkersJoinThanTheShardsHaveMemoryFor) {
   config_.allow_unlisted_workers = true;
   const JobId job = train(job_config("a"));
