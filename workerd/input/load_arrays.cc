@@ -215,11 +215,11 @@ Result<Contents> load_arrays(const Source& source) {
   const std::string key = source.files_key;
   const Result<std::vector<std::string>> paths = find_files(source, source.files, key);
   if (!paths) return tl::unexpected(paths.error());
-  Result<InputsAndLabels> pairs =
+  Result<InputsAndLabels> read =
       source.format == DataFormat::kNpz ? read_npz_pairs(source, *paths) : read_pairs(source, *paths);
-  if (!pairs) return tl::unexpected(pairs.error());
-  std::vector<Array>* const inputs = &pairs->inputs;
-  std::vector<Array>* const labels = &pairs->labels;
+  if (!read) return tl::unexpected(read.error());
+  std::vector<Array>* const inputs = &read->inputs;
+  std::vector<Array>* const labels = &read->labels;
 
   if (Status alike = check_alike(*inputs, key); !alike) return tl::unexpected(alike.error());
   if (Status alike = check_alike(*labels, source.labels_key); !alike) return tl::unexpected(alike.error());
