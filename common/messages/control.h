@@ -221,7 +221,8 @@ struct Evaluate {
 };
 
 // Orders an evaluator to evaluate a checkpoint. The evaluator works on one order at a time; a newer order replaces the
-// current one. It answers with Evaluated or EvaluationFailed, and if the order is repeated, it repeats its answer.
+// current one. It answers with Evaluated or EvaluationFailed. If an order is repeated after Evaluated, the evaluator
+// repeats this answer. After EvaluationFailed it tries again.
 struct EvaluateCheckpoint {
   JobId job;
   Generation generation;  // of the checkpoint
@@ -250,7 +251,7 @@ struct Evaluated {
   // sync: all workers waited for this evaluation, so `seconds` in the job's status doesn't count its time
   bool stalled_training = false;
   std::uint64_t parameters_hash = 0;  // XXH3 of the parameters, variable after variable in the model's order
-  std::string path;                   // from an evaluator: the checkpoint; "" from a worker
+  std::string path{};                 // from an evaluator: the checkpoint; "" from a worker
 };
 
 // Tells a task to release everything of the job. A task that doesn't know the job answers too.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/checkpoint/weights.h"
 #include "common/program/kept_program.h"
 #include "tests/common/checkpoint/memory_files.h"
 #include "tests/common/checkpoint/small_job.h"
@@ -70,6 +71,49 @@ TEST_F(FolderWorkTest, MissingCheckpointIsReportedAndTheOneBeforeIsTaken) {
   EXPECT_EQ(answer->newest->path, older);
   ASSERT_EQ(answer->broken.size(), 1u);
   EXPECT_EQ(answer->broken[0], newest + " was committed, but is gone");
+}
+
+TEST_F(FolderWorkTest, TheBestIsExportedWithItsMetadataAndReplacesTheOneBefore) {
+  const std::string first = saved(5);
+  const std::string second = saved(9);
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, second}));
+  for (const std::string& best : {first, second}) {
+    const auto answer = folder.carry_out(KeepBest{best, false, {{"disttrain.metric", "auc"}}});
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->warning, "");
+    EXPECT_EQ(answer->exported, best);
+    ASSERT_EQ(answer->kept->size(), 2u);
+    EXPECT_EQ(answer->kept->front().path, first);
+    auto exported = checkpoint::Weights::open(files_, "/c/small/best.safetensors");
+    ASSERT_TRUE(exported) << exported.error().message;
+    auto original = checkpoint::Weights::open(files_, best);
+    ASSERT_TRUE(original) << original.error().message;
+    for (const checkpoint::Weights::Variable& variable : original->variables()) {
+      std::vector<float> values(variable.elements);
+      std::vector<float> expected(variable.elements);
+      ASSERT_TRUE(exported->read(*exported->find(variable.name), 0, values));
+      ASSERT_TRUE(original->read(*original->find(variable.name), 0, expected));
+      EXPECT_EQ(values, expected) << variable.name;
+    }
+  }
+  const std::vector<std::byte>& content = files_.content("/c/small/best.safetensors");
+  const std::string text(reinterpret_cast<const char*>(content.data()), content.size());
+  EXPECT_NE(text.find("\"disttrain.metric\":\"auc\""), std::string::npos);
+}
+
+TEST_F(FolderWorkTest, AFailedExportLeavesTheOneBefore) {
+  const std::string first = saved(5);
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, first}));
+  ASSERT_TRUE(folder.carry_out(KeepBest{first, false, {}}));
+  const std::vector<std::byte> before = files_.content("/c/small/best.safetensors");
+  let_nothing_be_written(ErrorCode::kFailed);
+  const auto answer = folder.carry_out(KeepBest{first, false, {}});
+  ASSERT_TRUE(answer);
+  EXPECT_NE(answer->warning, "");
+  EXPECT_EQ(answer->exported, "");
+  EXPECT_EQ(files_.content("/c/small/best.safetensors"), before);
 }
 
 TEST_F(FolderWorkTest, InitOfAJobsFolderIsItsNewestAndIsKeptWhileTheJobLives) {

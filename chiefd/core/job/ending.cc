@@ -130,7 +130,9 @@ void Ending::on_evaluated(Turn& turn, const Member& from, const Evaluated& evalu
   progress_.moved(turn.now);
   progress_.note_stalled(evaluated);
   evaluators_.on_evaluated_by_worker(turn, evaluated);
-  if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from)) finish(turn);
+  if (evaluated.final && stage_.is(Stage::kEvaluate) && stage_.answered(from) &&
+      !evaluators_.await_all(turn))  // a checkpoint may have been committed meanwhile
+    finish(turn);
 }
 
 void Ending::on_evaluation_failed(Turn& turn, const Member& from, const Error& error) {

@@ -44,8 +44,11 @@ bool Evaluators::is_at_work() const {
 
 EvaluationRules Evaluators::rules() const {
   // Gathering has checked the rules of the model. A journal of another version may have another model.
-  return evaluation_rules(setup_.config().evaluate, generation_.described()->model.metrics)
-      .value_or(EvaluationRules{"loss", false, 0, 0});
+  EvaluationRules rules = evaluation_rules(setup_.config().evaluate, generation_.described()->model.metrics)
+                              .value_or(EvaluationRules{"loss", false, 0, 0});
+  // A job that has done all its steps can't finish early any more.
+  if (stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut) || stage_.is(Stage::kEvaluate)) rules.stop_after = 0;
+  return rules;
 }
 
 const KeptCheckpoint* Evaluators::find(const std::string& path) const {
@@ -199,7 +202,7 @@ void Evaluators::on_reconnect(Turn& turn, const Member& member) {
 }
 
 void Evaluators::end_late_orders(Turn& turn) {
-  const Duration patience = setup_.timeouts.setup + setup_.config().job.stall_timeout;
+  const Duration patience = std::max(setup_.timeouts.setup, kEvaluationPatience * setup_.config().job.stall_timeout);
   for (const auto& [member, order] : std::map(orders_)) {
     const Task* task = turn.tasks.find(member.task);
     if (!turn.tasks.is_current(member)) {
@@ -375,8 +378,8 @@ void Evaluators::give_up_waiting(Turn& turn, const std::string& why) {
 
 bool Evaluators::has_evaluated_last() const {
   const std::optional<EvaluationStatus>& newest = progress_.evaluation();
-  return setup_.uses_evaluators() && newest && newest->step == progress_.step() &&
-         std::any_of(kept_.begin(), kept_.end(), [this](const KeptCheckpoint& kept) {
+  if (!setup_.uses_evaluators() || !newest || newest->step != progress_.step()) return false;
+  return newest->final || std::any_of(kept_.begin(), kept_.end(), [this](const KeptCheckpoint& kept) {
            return kept.step == progress_.step() && book_.has_evaluated(kept);
          });
 }

@@ -87,8 +87,9 @@ void Gathering::gather(Turn& turn) {
   const std::vector<Awaited> missing = this->missing(turn.tasks);
   if (missing.empty()) return describe(turn, workers);
   std::string reason = "waiting for ";
-  if (missing.front().task)
-    reason += std::to_string(missing.size()) + " of " + std::to_string(turn.tasks.all().size()) + " tasks: ";
+  const auto tasks = std::count_if(turn.tasks.all().begin(), turn.tasks.all().end(),
+                                   [](const auto& entry) { return entry.first.role != Role::kEvaluator; });
+  if (missing.front().task) reason += std::to_string(missing.size()) + " of " + std::to_string(tasks) + " tasks: ";
   condition_.explain(reason + to_string(missing));
   const bool has_all_ps = std::none_of(missing.begin(), missing.end(),
                                        [](const Awaited& one) { return one.task && one.task->role == Role::kPs; });
@@ -202,7 +203,8 @@ std::vector<Awaited> Gathering::missing(const Tasks& tasks) const {
   const Instant since = until_ - setup_.timeouts.setup;
   std::vector<Awaited> missing;
   for (const auto& [id, task] : tasks.all())
-    if (task.is_listed && !task.takes_work()) missing.push_back(absent(id, &task, since));
+    if (task.is_listed && !task.takes_work() && id.role != Role::kEvaluator)  // a job trains without evaluators
+      missing.push_back(absent(id, &task, since));
   for (const TaskId rank : workers_.ranks()) {
     const Task* task = tasks.find(rank);
     const bool is_unlisted = task == nullptr || !task->is_listed;

@@ -72,7 +72,8 @@ class ClusterTest : public testing::Test {
   TaskHello hello_of(TaskId task) {
     TaskHello hello;
     hello.member = member(task);
-    const bool is_listed = task.index < (task.role == Role::kPs ? config_.ps.size() : config_.workers.size());
+    const bool is_listed = task.role == Role::kEvaluator ||
+                           task.index < (task.role == Role::kPs ? config_.ps.size() : config_.workers.size());
     if (is_listed) hello.address = address_of(config_, task);
     hello.host = "host";
     hello.pid = 1000 + task.index;
@@ -197,6 +198,7 @@ class ClusterTest : public testing::Test {
   bool disk_is_held_ = false;
   std::vector<FolderWork> folder_work_;
   std::optional<RestorePoint> newest_;
+  std::vector<KeptCheckpoint> kept_;  // the checkpoints that were committed
   std::optional<Error> folder_error_;
   bool folder_is_held_ = false;
   int listens_ = 0;
@@ -254,7 +256,10 @@ class ClusterTest : public testing::Test {
       answer.path = "/checkpoint-" + std::to_string(folder_work_.size());
       newest_ =
           RestorePoint{answer.path, std::get<CommitAttempt>(work.work).generation, pacer_.global_step, pacer_, 0, {}};
+      kept_.push_back({newest_->generation, newest_->step, newest_->path});
     }
+    if (const auto* keep = std::get_if<KeepBest>(&work.work)) answer.exported = keep->best;
+    answer.kept = kept_;
     const FolderDone done{work.job, work.ticket,
                           folder_error_ ? Result<FolderAnswer>(tl::unexpected(*folder_error_)) : answer};
     if (folder_is_held_)
@@ -319,6 +324,10 @@ class ClusterTest : public testing::Test {
   void obey(TaskId, const StopJob&) {}
   void obey(TaskId, const SetEvaluator&) {}
   void obey(TaskId, const Evaluate&) {}
+  void obey(TaskId task, const EvaluateCheckpoint& m) {
+    heartbeats_[task].job = m.job;
+    heartbeats_[task].generation = m.generation;
+  }
   void obey(TaskId, const HeartbeatAnswer&) {}
   void obey(TaskId, const PauseJob&) {}
   void obey(TaskId, const LeaveGranted&) {}

@@ -94,6 +94,15 @@ TEST_F(JobFolderTest, RetentionKeepsTheNewestAndTheMultiples) {
                                                "gen-1-step-00000000000000000030"}));
 }
 
+TEST_F(JobFolderTest, RetentionKeepsThePinnedOnes) {
+  const std::string oldest = saved(1, 10);
+  for (std::uint64_t step = 20; step <= 40; step += 10) saved(1, step);
+  ASSERT_TRUE(retain(files_, "/job", Retention{1, 0, "", {oldest}}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"gen-1-step-00000000000000000040", "gen-1-step-00000000000000000010"}));
+  ASSERT_TRUE(retain(files_, "/job", Retention{1, 0, "", {}}));
+  EXPECT_EQ(names(), std::vector<std::string>{"gen-1-step-00000000000000000040"});
+}
+
 TEST_F(JobFolderTest, RetentionNeverRemovesTheLastGoodOne) {
   saved(1, 10);
   saved(1, 20);

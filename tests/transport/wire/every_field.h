@@ -170,7 +170,7 @@ class Filler {
     else
       fill_other(x);
   }
-  void fill(Role& x) { x = Role::kWorker; }
+  void fill(Role& x) { x = Role::kEvaluator; }
   void fill(ErrorCode& x) { x = ErrorCode::kNoInput; }
   void fill(Phase& x) { x = Phase::kEvaluate; }
   void fill(Want& x) { x = Want::kAll; }
@@ -204,6 +204,7 @@ class Filler {
   void fill(Normalise& x) { x = Normalise::kStandard; }
   void fill(OnWorkerLoss& x) { x = OnWorkerLoss::kWait; }
   void fill(Restore& x) { x = Restore::kNone; }
+  void fill(Better& x) { x = Better::kLower; }
   void fill(ShuffleKind& x) { x = ShuffleKind::kNone; }
   void fill(std::array<std::uint64_t, 2>& x) { x = {next_ += 7, next_ += 7}; }
   void fill(std::map<std::string, std::string>& x) { x = {{"theirs", "ours"}, {"other", "name"}}; }
