@@ -23,6 +23,7 @@ void ChiefNode::start() {
                                .self = self().incarnation};
   for (const auto& [id, job] : disk_.journal.jobs) {
     setup.jobs.emplace(id, chiefd::RecoveredJob{job, jobs_.read(job.submitted.toml)});
+    if (job.evaluations) evaluations_[id] = *job.evaluations;
     if (chiefd::is_final(job.state)) ended_before_.insert(job.submitted.name);
   }
   cluster_ = std::make_unique<chiefd::Cluster>(std::move(setup));
@@ -269,10 +270,27 @@ void ChiefNode::blames(const std::string& whom, const std::string& why) {
     laws_.violated("I26: " + whom + " is reported as lost, but no fault has hit it: " + why);
 }
 
+// The chief may give up an evaluation only if a disk has failed, or if no evaluator has answered for long.
+void ChiefNode::gives_up(const chiefd::EventRecord& event) {
+  const std::size_t path = event.text.find("/c/");
+  if (event.text.find("weren't evaluated") != std::string::npos) laws_.evaluates_no_more(event.job, "");
+  if (event.text.find("goes on without this evaluation") != std::string::npos && path != std::string::npos)
+    laws_.evaluates_no_more(event.job, event.text.substr(path, event.text.find(':', path) - path));
+}
+
 // Reports to the laws those records that they need.
 void ChiefNode::note(const chiefd::Record& record) {
   if (std::holds_alternative<chiefd::TrainingRecord>(record)) laws_.trains();
+  if (const auto* evaluations = std::get_if<chiefd::EvaluationsRecord>(&record)) {
+    evaluations_[evaluations->job] = *evaluations;
+    laws_.notes_evaluations(*evaluations);
+    if (!evaluations->early_end.empty()) world_.count(Happening::kFinishesEarly);
+  }
+  if (const auto* checkpoint = std::get_if<chiefd::CheckpointRecord>(&record)) laws_.knows_checkpoint(*checkpoint);
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
+    if (event->kind == "evaluation_failed") gives_up(*event);
+    if (event->kind == "evaluation_interrupted") world_.count(Happening::kEvaluationInterrupted);
+    if (event->kind == "best_exported") world_.count(Happening::kBestExported);
     tell("event " + event->kind + ": " + event->text);
     for (const char* kind : {chiefd::kLossCounted, chiefd::kLostAtStart, chiefd::kWorkerLost, "task_lost"})
       if (event->kind == kind) blames(event->task, event->text);
@@ -294,9 +312,14 @@ thread_local std::int64_t wall_seconds = 1;
 
 // Carries out one request after the other. The chief may crash after the change on the disk and before the answer.
 void ChiefNode::act(const chiefd::FolderWork& action) {
+  const bool commits = std::holds_alternative<chiefd::CommitAttempt>(action.work);
+  const auto known = commits ? evaluations_.find(action.job) : evaluations_.end();
+  const chiefd::EvaluationsRecord evaluations =
+      known != evaluations_.end() ? known->second : chiefd::EvaluationsRecord();
   folder_free_ = std::max(folder_free_, world_.now());
   folder_free_ += jobs_.disk->delay(folder_free_);
-  after(folder_free_ - world_.now(), [this, action] {
+  after(folder_free_ - world_.now(), [this, action, evaluations] {
+    const std::vector<std::string> pins = laws_.pins_there(evaluations);
     wall_seconds = static_cast<std::int64_t>(world_.random().below(2000000000));
     if (folders_.count(action.job) == 0 && !std::holds_alternative<chiefd::OpenFolder>(action.work) &&
         !std::holds_alternative<chiefd::FindInit>(action.work))
@@ -307,6 +330,7 @@ void ChiefNode::act(const chiefd::FolderWork& action) {
           jobs_.disk->files(), +[] { return wall_seconds; });
     Result<chiefd::FolderAnswer> answer =
         std::visit([&](const auto& work) { return folder->carry_out(work); }, action.work);
+    laws_.pins_stay(pins);
     if (!answer) tell("its folder: " + answer.error().message);
     if (answer && std::holds_alternative<chiefd::CommitAttempt>(action.work)) {
       const auto& commit = std::get<chiefd::CommitAttempt>(action.work);

@@ -66,6 +66,7 @@ class ChiefNode final : public Node {
   void act(const chiefd::CloseFolder& action);
   void act(const chiefd::AnswerClient& action);
   void note(const chiefd::Record& record);
+  void gives_up(const chiefd::EventRecord& event);
   // I26: if the chief reports a task as lost, a fault has hit that task.
   void blames(const std::string& whom, const std::string& why);
   void act(const chiefd::JobEnded&) {}
@@ -89,6 +90,7 @@ class ChiefNode final : public Node {
   Instant written_;             // when the current write to the chief's own disk ends
   Instant next_written_;        // when the write after the current one ends
   Instant folder_free_;         // when the shared disk has done all requests so far
+  std::map<JobId, chiefd::EvaluationsRecord> evaluations_;  // the newest record of each job, durable or not
   std::set<std::string> accepted_;
   std::set<std::string> ended_before_;
   std::uint64_t last_client_ = 0;

@@ -69,6 +69,10 @@ const char* to_string(Happening happening) {
       "client asks for a checkpoint",
       "client stops the job",
       "heartbeat timeout changed",
+      "evaluators in the cluster",
+      "evaluation interrupted",
+      "job finishes early",
+      "best checkpoint exported",
       "frame applied by a former owner",
       "former owner ended",
   };

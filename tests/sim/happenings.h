@@ -83,6 +83,11 @@ enum class Happening : std::uint8_t {
   kClientSaves,
   kClientStops,
   kTimeoutChanged,
+  // Evaluators.
+  kEvaluators,             // the cluster has some
+  kEvaluationInterrupted,  // one was lost or silent while it evaluated
+  kFinishesEarly,
+  kBestExported,
   // Happenings after another process has taken the shards of a ps that lives on.
   kFrameAtFormerOwner,
   // The chief refused a former process of a task for good, so the process ended.

@@ -25,6 +25,9 @@ void Harm::hit_link(const std::string& one, const std::string& other) {
     hit_.insert(*b);
     return;
   }
+  // An evaluator talks to no ps or worker.
+  if (a->role == Role::kEvaluator || b->role == Role::kEvaluator)
+    return hit_.insert(a->role == Role::kEvaluator ? *a : *b), void();
   const TaskId ps = a->role == Role::kPs ? *a : *b;
   const TaskId worker = a->role == Role::kPs ? *b : *a;
   hit_.insert(worker);

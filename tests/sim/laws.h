@@ -123,6 +123,20 @@ class Laws {
   // newer one has the higher generation. If their generations are equal, the newer one has the higher step.
   void found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest);
 
+  // An evaluator has evaluated the checkpoint at `path`, or a worker its parameters. "": no checkpoint has these.
+  void evaluated(JobId job, const std::string& path, Step step);
+  // The chief has committed a checkpoint, and knows it.
+  void knows_checkpoint(const chiefd::CheckpointRecord& record) { committed_[record.job].insert(record.path); }
+  // The chief gives up the evaluation of a checkpoint. "": of all that aren't evaluated.
+  void evaluates_no_more(JobId job, const std::string& path);
+  // I33: evaluate.stop_after counts each step once.
+  void notes_evaluations(const chiefd::EvaluationsRecord& record);
+  // I32: of the best checkpoints in the chief's record, those that are there before a commit are there after it.
+  std::vector<std::string> pins_there(const chiefd::EvaluationsRecord& record) const;
+  void pins_stay(const std::vector<std::string>& pins);
+  // I31: the job has finished. Each checkpoint that is still there was evaluated.
+  void has_evaluated_all(JobId job, const JobConfig& config);
+
   // async, ssp: checks the final parameters. They must be the initial parameters minus all gradients that the shards
   // have taken. These gradients are sums of integers over records, so neither their order nor lost workers change the
   // result. If a push has reached one shard whole, it must have reached all shards and the ledger.
@@ -192,8 +206,12 @@ class Laws {
   std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
   std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder, with its path
   std::set<std::string> damaged_;
-  std::map<std::string, ByWord> values_of_;   // by the path of the checkpoint
-  std::map<std::string, double> visited_of_;  // by path: sum of value_of() over the ledger's records
+  std::map<JobId, std::set<std::string>> evaluated_;  // paths
+  std::map<JobId, std::set<Step>> evaluated_steps_;
+  std::map<JobId, std::set<std::string>> committed_;  // paths
+  std::map<JobId, std::set<std::string>> given_up_;   // paths
+  std::map<std::string, ByWord> values_of_;           // by the path of the checkpoint
+  std::map<std::string, double> visited_of_;          // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
   Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
   std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up

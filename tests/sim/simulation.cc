@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/sim/chief_node.h"
+#include "tests/sim/evaluator_node.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/job_rules.h"
 #include "tests/sim/long_faults.h"
@@ -46,6 +47,7 @@ class Simulation {
     draw_cluster();
     draw_job();
     draw_faults();
+    draw_evaluators(seed);
     mishaps_.draw(jobs_.configs.at("first"));
     draw_doubles(seed, world_, jobs_);
     draw_rules(seed, world_, jobs_, storage_);
@@ -86,8 +88,9 @@ class Simulation {
       else if (status.state != chiefd::JobState::kFinished)
         laws_.violated("L1: the second job ran without faults, but it is " + std::string(to_string(status.state)) +
                        ": " + status.reason);
-      else
+      else if (!is_early(status))
         laws_.finished(jobs_.configs.at("second"), status.examples);
+      if (status.state == chiefd::JobState::kFinished) laws_.has_evaluated_all(status.job, jobs_.configs.at("second"));
       blames_who_was_hit(jobs_.configs.at("second"), status);
     }
     if (!is_faulty_ && laws_.has_lost_links())
@@ -103,14 +106,18 @@ class Simulation {
   }
 
  private:
+  static bool is_early(const chiefd::JobStatus& status) {
+    return status.reason.find("finished early") != std::string::npos;
+  }
   void judge_first(Outcome& outcome) {
     const JobConfig& job = jobs_.configs.at("first");
     const chiefd::JobStatus status = status_of("first");
     outcome.finished = status.state == chiefd::JobState::kFinished;
     outcome.reason = status.reason;
     if (outcome.finished && !chief()->knows_by_journal_alone("first")) {
-      laws_.finished(job, status.examples);
+      if (!is_early(status)) laws_.finished(job, status.examples);
       laws_.has_last_checkpoint(job, Step(status.global_step));
+      laws_.has_evaluated_all(status.job, job);
     }
     // A client stopped this job, so it must have saved a checkpoint of its last step.
     const bool was_stopped = status.state == chiefd::JobState::kStopped && status.reason == "stopped by sim";
@@ -233,6 +240,26 @@ class Simulation {
     }
   }
 
+  // A quarter of the seeds has evaluators. Draws from a random stream of its own, as draw_long_work() does.
+  void draw_evaluators(std::uint64_t seed) {
+    Random random(seed, stream_of("evaluators"));
+    if (random.below(4) != 0) return;
+    jobs_.cluster.evaluators.resize(1 + random.below(2));
+    for (std::uint32_t i = 0; i < jobs_.cluster.evaluators.size(); ++i) {
+      tasks_.push_back(TaskId{Role::kEvaluator, i});
+      jobs_.cluster.evaluators[i].address = to_string(tasks_.back());
+    }
+    slowest_evaluation_ = milliseconds(random.below(3) == 0 ? 3000 : 1 + random.below(300));
+    world_.count(Happening::kEvaluators);
+    for (auto& [name, job] : jobs_.configs) {
+      if (job.checkpoint.directory.empty() || job.evaluate.files.empty()) continue;
+      if (random.below(2) == 0) job.evaluate.keep_best = static_cast<std::uint32_t>(1 + random.below(2));
+      if (random.below(3) == 0) job.evaluate.stop_after = static_cast<std::uint32_t>(1 + random.below(4));
+      world_.tell("job " + name + ": " + std::to_string(jobs_.cluster.evaluators.size()) + " evaluators, keep_best " +
+                  std::to_string(job.evaluate.keep_best) + ", stop_after " + std::to_string(job.evaluate.stop_after));
+    }
+  }
+
   // Draws from a random stream of its own, as Mishaps does, so that it doesn't change the runs of other seeds.
   void draw_long_work(std::uint64_t seed) {
     Random random(seed, stream_of("long work"));
@@ -310,6 +337,9 @@ class Simulation {
       node = std::make_unique<ChiefNode>(world_, network_, incarnation, jobs_, laws_, disk_);
     else if (task.role == Role::kPs)
       node = std::make_unique<PsNode>(world_, network_, Member{task, incarnation}, jobs_, laws_);
+    else if (task.role == Role::kEvaluator)
+      node = std::make_unique<EvaluatorNode>(world_, network_, Member{task, incarnation}, jobs_, laws_,
+                                             slowest_evaluation_);
     else
       node = std::make_unique<WorkerNode>(world_, network_, Member{task, incarnation}, jobs_, laws_, slowest_step_);
     network_.start(address(task), std::move(node));
@@ -563,6 +593,7 @@ class Simulation {
   std::set<std::string> former_;  // addresses of former processes, whose places other processes have taken
   std::vector<TaskId> tasks_;
   Duration slowest_step_{};
+  Duration slowest_evaluation_{};
   bool is_faulty_ = false;
   bool loses_ps_at_work_ = false;
   std::uint64_t weights_[static_cast<std::size_t>(Fault::kFaults)] = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/checkpoint/job_folder.h"
 #include "workerd/clip.h"
 
 namespace disttrain::sim {
@@ -446,6 +447,9 @@ void WorkerNode::carry_out(const workerd::ReportEvaluated& action) {
   Evaluated evaluated = action.evaluated;
   evaluated.job = order_.job;
   evaluated.generation = order_.generation;
+  // After the last step these are also the parameters of a checkpoint of this step.
+  const std::string name = checkpoint::checkpoint_name(order_.generation, evaluated.step);
+  laws_.evaluated(order_.job, evaluated.final ? "/c/" + config_.job.name + "/" + name : "", evaluated.step);
   tell_chief(evaluated);
 }
 
