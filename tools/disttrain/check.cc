@@ -21,7 +21,8 @@ Result<std::string> check_file(const std::string& path, const std::vector<std::s
     const auto cluster = config::read_cluster(path);
     if (!cluster) return tl::unexpected<Error>(cluster.error());
     return "cluster " + cluster->name + " with 1 chief, " + count(cluster->ps.size(), "ps") + " and " +
-           count(cluster->workers.size(), "worker");
+           count(cluster->workers.size(), "worker") +
+           (cluster->evaluators.empty() ? "" : ", " + count(cluster->evaluators.size(), "evaluator"));
   }
   has_job = true;
   const auto job = config::read_job_file(path, sets);

@@ -102,6 +102,9 @@ void print_summary(std::ostream& out, const Json& status) {
     out << "loss " << fixed(number_of(*evaluation, "loss"), 4) << " over "
         << with_commas(number_of(*evaluation, "examples")) << " examples\n";
   }
+  if (const Json best = list_of(status, "best_checkpoints"); !best.empty())
+    out << "  best checkpoint: " << text_of(best.front(), "path") << " (" << fixed(number_of(best.front(), "value"), 4)
+        << ")\n";
   if (const std::string skipped = skipped_text(status); !skipped.empty()) out << "  warning: " << skipped << '\n';
   print_warnings(out, list_of(status, "warnings"));
 }

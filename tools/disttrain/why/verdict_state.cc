@@ -39,7 +39,10 @@ std::string what_to_do(const Json& task) {
   if (text_of(task, "state") == "silent")
     return name + " hasn't sent a heartbeat for " + seconds_text(age) + ": check its process" +
            (std::isfinite(pid) ? " " + std::to_string(static_cast<long>(pid)) : "") + where + " and the network there";
-  return name + " isn't there: start " + (name.starts_with("ps/") ? "psd" : "workerd") + where;
+  const std::string program = name.starts_with("ps/")          ? "psd"
+                              : name.starts_with("evaluator/") ? "workerd --role evaluator"
+                                                               : "workerd";
+  return name + " isn't there: start " + program + where;
 }
 
 std::string reason_of(const Json& status) {
