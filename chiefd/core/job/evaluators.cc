@@ -13,7 +13,7 @@ namespace {
 
 // How often the evaluation of a checkpoint may fail, and how many evaluators with an order may be lost while the job
 // waits for them at its end.
-constexpr std::uint32_t kMostTries = 3;
+constexpr std::uint32_t kMostFailures = 3;
 // If no evaluator is connected at the job's end, the job waits for one for this many heartbeat timeouts.
 constexpr int kPatienceWithNone = 30;
 
@@ -262,7 +262,7 @@ void Evaluators::on_failed(Turn& turn, TaskId task, const KeptCheckpoint& checkp
   ++failures.count;
   failures.next_try = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failures.count));
   const std::string text = to_string(task) + " couldn't evaluate " + checkpoint.path + ": " + why;
-  if (failures.count < kMostTries) return events_.tell(turn, "evaluation_failed", 2, text, task);
+  if (failures.count < kMostFailures) return events_.tell(turn, "evaluation_failed", 2, text, task);
   events_.warn(text);
   events_.tell(turn, "evaluation_failed", 3, text + "; the job goes on without this evaluation", task);
   book_.skip(checkpoint);
@@ -362,7 +362,7 @@ void Evaluators::check_final(Turn& turn) {
       all.begin(), all.end(), [&turn](const Member& member) { return turn.tasks.find(member.task)->is_there(); });
   if (!is_any_there && turn.now - awaits_since_ >= kPatienceWithNone * setup_.timeouts.silent)
     return give_up_waiting(turn, "no evaluator is connected");
-  if (lost_at_end_ >= kMostTries)
+  if (lost_at_end_ >= kMostFailures)
     give_up_waiting(turn, "evaluators were lost " + std::to_string(lost_at_end_) + " times");
 }
 
