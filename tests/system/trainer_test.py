@@ -189,6 +189,9 @@ class NumpyTrainerTest(TrainerTest):
         right = [(p > 0.5) == (label > 0.5) for p, label in rows]
         self.assertEqual(len(right), 100)
         self.assertAlmostEqual(sum(right) / 100, result["evaluation"]["accuracy"], places=6)
+        for options, name in ((["--files", "*.npy"], "--files"), (["--data", "/none", "--files", "*.npy"], "--data")):
+            outcome = self.run_program(*predict, *options)
+            self.assert_refused(outcome, 78, f"{name} can't choose the records to predict", "has no section [data]")
 
 
 class Gpt2Test(TrainerTest):

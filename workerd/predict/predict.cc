@@ -4,7 +4,10 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "chiefd/core/placement.h"
 #include "common/checkpoint/disk_files.h"
@@ -40,6 +43,22 @@ Result<std::unique_ptr<input::Dataset>> load_records(const input::Source& source
     return fail(ErrorCode::kConfig,
                 "the checkpoint's job has no [evaluate], so there are no records to predict: name them with --files");
   return input::load_dataset(source);
+}
+
+// A trainer without [data] has the records to predict itself. Options that name other records would be ignored.
+Status check_options(const JobConfig& job, const std::vector<std::string>& sets) {
+  if (!job.data.files.empty()) return {};
+  const std::pair<const char*, const char*> options[] = {
+      {"evaluate.files=", "--files"}, {"evaluate.path=", "--data"}, {"evaluate.labels=", "--labels"}};
+  for (const std::string& set : sets)
+    for (const auto& [key, option] : options)
+      if (set.starts_with(key))
+        return fail(ErrorCode::kConfig,
+                    std::string(option) +
+                        " can't choose the records to predict, because the checkpoint's job has no section [data]: its "
+                        "trainer predicts the records of its own evaluation data set, or of its training set if it has "
+                        "none. Leave the option out, and change job.on_evaluate(dataset=...) in the script instead");
+  return {};
 }
 
 // A trainer must know the columns of the data first. For other models the data is read as the model wants it.
@@ -126,6 +145,7 @@ Status predict_with(const PredictOptions& options, const EngineFactory& make_eng
   const std::string path = open->path;
   const Result<JobConfig> job = config::read_job(open->manifest.job_toml, path + "'s job", options.sets);
   if (!job) return tl::unexpected(job.error());
+  if (Status ok = check_options(*job, options.sets); !ok) return tl::unexpected(ok.error());
   const bool averages = job->evaluate.average > 0.0 && open->manifest.has_average;
   Result<Weights> weights =
       Weights::of_checkpoint(files, std::move(*open), averages ? Weights::Slots::kAverage : Weights::Slots::kNone);
