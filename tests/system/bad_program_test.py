@@ -110,7 +110,7 @@ class BadProgramTest(LastingClusterTest):
 
     def test_data_that_doesnt_fit(self):
         for edit, words in [
-                (lambda s: s["columns"][0].update(shape=[7]), "have 6 values each, but the model takes 7"),
+                (lambda s: s["columns"][0].update(shape=[7]), 'have 6 values each, but the model\'s column "inputs" takes 7'),
                 (lambda s: s["columns"][0].update(dtype="int64", limit=5),
                  "have values of type float32, but the model's column \"inputs\" takes int64"),
                 (lambda s: s["columns"][1].update(limit=2), "the labels of data.files go up to 2, but the model has 2 outputs")]:

@@ -74,8 +74,9 @@ class Fitting {
                                           ": set data.window to " + std::to_string(element_count(wants)) +
                                           ", or change " + keys_.inputs);
     return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
-                                        " values each, but the model takes " + std::to_string(element_count(wants)) +
-                                        ": change " + keys_.inputs + " or " + files_);
+                                        " values each, but the model's column \"" + wants.name + "\" takes " +
+                                        std::to_string(element_count(wants)) + ": change " + keys_.inputs + " or " +
+                                        files_);
   }
 
   Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {

@@ -183,6 +183,11 @@ TEST_F(Fits, TypesThatDontConvertAreNamed) {
   expect_unfit(fits(labels_, tokens, ModelSection(), Source()), ErrorCode::kConfig, {"float32", "\"tokens\"", "int64"});
 }
 
+TEST_F(Fits, ColumnOfAnotherSizeIsNamed) {
+  const Status unfit = fits(whole_inputs({1, 2, 3}), token_model(DType::kInt64, 0), ModelSection(), Source());
+  expect_unfit(unfit, ErrorCode::kConfig, {"have 3 values each", "the model's column \"tokens\" takes 2"});
+}
+
 TEST_F(Fits, IntegersFitWithinTheLimitAndTheType) {
   const auto fit_tokens = [](const std::vector<std::int64_t>& values, DType dtype, std::uint64_t limit) {
     return fits(whole_inputs(values), token_model(dtype, limit), ModelSection(), Source());
