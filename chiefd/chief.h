@@ -151,6 +151,7 @@ class Chief {
   void take_submission(PeerId client, const SubmitJob& request, Result<JobConfig> config);
   void give_status(Peer& client, const StatusRequest& request);
   void give_logs(Peer& client, const LogsRequest& request);
+  LogFilter lines_of(JobId job) const;  // of the time of this job
   void give_events(Peer& client, const EventsRequest& request);
   void add_event(const EventRecord& event);
   nlohmann::json status_of(std::optional<JobId> job) const;

@@ -184,6 +184,15 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
   waiters_.push_back(Waiter{client.id(), *job, daemon::now() + std::min(request.wait_for_end, kLongestWait)});
 }
 
+LogFilter Chief::lines_of(JobId job) const {
+  LogFilter filter;
+  if (const auto span = spans_.find(job); span != spans_.end()) {
+    filter.since_wall_nanoseconds = span->second.begin;
+    filter.until_wall_nanoseconds = span->second.end;
+  }
+  return filter;
+}
+
 void Chief::give_logs(Peer& client, const LogsRequest& request) {
   take_own_lines();
   const std::vector<TaskStatus> known = cluster_->tasks(daemon::now());
@@ -199,11 +208,9 @@ void Chief::give_logs(Peer& client, const LogsRequest& request) {
   if (!request.job.empty()) {
     const std::optional<JobId> job = cluster_->find(request.job);
     if (!job) return answer(client.id(), Refused{ErrorCode::kUsage, "there is no job " + request.job});
-    const auto span = spans_.find(*job);
-    if (span != spans_.end()) {
-      filter.since_wall_nanoseconds = std::max(filter.since_wall_nanoseconds, span->second.begin);
-      filter.until_wall_nanoseconds = span->second.end;
-    }
+    const LogFilter of_job = lines_of(*job);
+    filter.since_wall_nanoseconds = std::max(filter.since_wall_nanoseconds, of_job.since_wall_nanoseconds);
+    filter.until_wall_nanoseconds = of_job.until_wall_nanoseconds;
   }
   answer(client.id(), LogLines{logs_.find(filter), 0});
   // A client has at most one stream of log lines, so a second request replaces the first.
@@ -256,7 +263,7 @@ ChiefStatus Chief::chief_status() const {
 nlohmann::json Chief::status_of(std::optional<JobId> job) const {
   const Instant now = daemon::now();
   if (!job) return json_without_job(cluster_->tasks(now), chief_status());
-  return to_json(cluster_->status(*job, now), chief_status(), logs_);
+  return to_json(cluster_->status(*job, now), chief_status(), logs_, lines_of(*job));
 }
 
 namespace {
@@ -286,7 +293,7 @@ std::string Chief::all_status_json() const {
   std::vector<std::string> jobs;  // the newest first
   std::size_t bytes = 0;
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    nlohmann::json job = to_json(cluster_->status(*id, now), chief_status(), logs_);
+    nlohmann::json job = to_json(cluster_->status(*id, now), chief_status(), logs_, lines_of(*id));
     jobs.push_back(as_text(job));
     if (bytes + jobs.back().size() > kMaxAllStatusBytes) {
       job["tasks"] = nlohmann::json::array();

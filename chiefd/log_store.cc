@@ -47,13 +47,14 @@ std::vector<LogLine> LogStore::find(const LogFilter& filter) const {
   return found;
 }
 
-std::vector<std::string> LogStore::tail(TaskId task, std::size_t count) const {
+std::vector<std::string> LogStore::tail(TaskId task, std::size_t count, const LogFilter& filter) const {
   std::vector<std::string> texts;
   const auto found = lines_.find(task);
   if (found == lines_.end()) return texts;
   const std::deque<LogLine>& lines = found->second.lines;
-  for (std::size_t i = lines.size() - std::min(count, lines.size()); i < lines.size(); ++i)
-    texts.push_back(daemon::to_text(lines[i]));
+  for (auto line = lines.rbegin(); line != lines.rend() && texts.size() < count; ++line)
+    if (filter.passes(*line)) texts.push_back(daemon::to_text(*line));
+  std::reverse(texts.begin(), texts.end());
   return texts;
 }
 

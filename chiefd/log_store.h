@@ -38,8 +38,8 @@ class LogStore {
   // kMaxAnswerBytes of text.
   std::vector<LogLine> find(const LogFilter& filter) const;
 
-  // The newest `count` lines of the task, oldest first.
-  std::vector<std::string> tail(TaskId task, std::size_t count) const;
+  // The newest `count` lines of the task that pass the filter, oldest first.
+  std::vector<std::string> tail(TaskId task, std::size_t count, const LogFilter& filter = {}) const;
 
  private:
   struct Kept {

@@ -128,12 +128,12 @@ json waits_for_json(const JobStatus& status, const ChiefStatus& chief) {
   return list;
 }
 
-json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs) {
+json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs, const LogFilter& of_job) {
   if (!cause) return nullptr;
   return {{"task", disttrain::to_string(cause->task)},
           {"reason", cause->reason},
           {"signal", nullptr},  // filled in by `disttrain up`, which started the task and knows which signal killed it
-          {"log", logs.tail(cause->task, kRootCauseLines)}};
+          {"log", logs.tail(cause->task, kRootCauseLines, of_job)}};
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ json number_or_null(std::optional<double> value) {
   return value && std::isfinite(*value) ? json(*value) : json(nullptr);
 }
 
-json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs) {
+json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs, const LogFilter& of_job) {
   return {{"job", status.name},
           {"id", status.job.value},
           {"mode", to_string(status.mode)},
@@ -170,7 +170,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"recoveries", status.recoveries},
           {"checkpoint", status.checkpoint.empty() ? json(nullptr) : json(status.checkpoint)},
           {"trace", status.trace.empty() ? json(nullptr) : json(status.trace)},
-          {"root_cause", root_cause_json(status.root_cause, logs)},
+          {"root_cause", root_cause_json(status.root_cause, logs, of_job)},
           {"warnings", status.warnings},
           {"time", to_unix_seconds(chief.wall_nanoseconds)},
           {"tasks", tasks_json(status.tasks, chief)}};

@@ -21,7 +21,9 @@ struct ChiefStatus {
 // The value as JSON. NaN and infinity become null, because JSON has no such numbers.
 nlohmann::json number_or_null(std::optional<double> value);
 
-nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs);
+// `of_job` selects the log lines of the time of this job.
+nlohmann::json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& logs,
+                       const LogFilter& of_job = {});
 // The status of a cluster that hasn't had a job yet. It has the same keys as the status of a job; those that describe
 // the job, such as `job` and `state`, are null.
 nlohmann::json json_without_job(const std::vector<TaskStatus>& tasks, const ChiefStatus& chief);

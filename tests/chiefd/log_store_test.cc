@@ -1,11 +1,15 @@
 #include "chiefd/log_store.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/bounds.h"
 
 namespace disttrain::chiefd {
 namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
 
 constexpr TaskId kLoggingTask{Role::kWorker, 1};
 
@@ -23,6 +27,19 @@ TEST(LogStore, KeepsTheNewestLinesOfATask) {
   ASSERT_EQ(kept.size(), kKeptLines);
   EXPECT_EQ(kept.front().wall_nanoseconds, 10);
   EXPECT_EQ(kept.front().task, kLoggingTask) << "whatever the line says of itself";
+}
+
+TEST(LogStore, TailHasTheNewestLinesOfTheTime) {
+  LogStore store;
+  store.add(kLoggingTask, LogLines{{LogLine{10, TaskId{}, 1, "earlier job"}, LogLine{20, TaskId{}, 1, "a"},
+                                    LogLine{30, TaskId{}, 1, "b"}, LogLine{40, TaskId{}, 1, "c"},
+                                    LogLine{50, TaskId{}, 1, "later job"}},
+                                   0});
+  LogFilter of_job;
+  of_job.since_wall_nanoseconds = 20;
+  of_job.until_wall_nanoseconds = 40;
+  EXPECT_THAT(store.tail(kLoggingTask, 2, of_job), ElementsAre(EndsWith("b"), EndsWith("c")));
+  EXPECT_THAT(store.tail(kLoggingTask, 9, of_job), ElementsAre(EndsWith("a"), EndsWith("b"), EndsWith("c")));
 }
 
 TEST(LogStore, KeepsNoMoreBytesOfATaskThanItsBound) {
