@@ -39,7 +39,9 @@ class Job:
     # Of the step under way. Before the first step, and in the rehearsal, they have the values below.
     rank = 0  # the worker's index among the job's workers, and their number; both may change from step to step
     size = 1
-    step_number = 0  # of this worker's step under way
+    # In sync the job's step. In async and ssp it counts this worker's steps alone, from a number that the chief gives the
+    # worker when it joins, so it may jump when the worker joins again. With train.accumulate it counts each part of a step.
+    step_number = 0
     seed = 0  # of the job
 
     def __init__(self, metrics):

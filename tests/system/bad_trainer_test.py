@@ -77,7 +77,8 @@ class BadTrainerTest(LastingClusterTest):
 
     def test_exception_in_step_1000_is_shown_as_python_prints_it(self):
         error = self.assert_trainer_fails(
-            LATE + "    raise ValueError(f'bad label in step {job.step_number}')\n", "the trainer ended with exit code 1 (in step 1")
+            LATE + "    raise ValueError(f'bad label in step {job.step_number}')\n", 
+            "the trainer ended with exit code 1 (in this worker's step 1")
         self.assertRegex(error, r'its last lines:\n  Traceback \(most recent call last\):\n    File ".*/bad.py", line 10, in '
                                 r"<module>\n(.*\n)*  ValueError: bad label in step \d+\nwhat to do: ")
         self.assertNotIn("\\n", error)
@@ -108,12 +109,12 @@ for batch in""") + STEP, train="epochs = 1"))
 
     def test_closed_socket(self):
         self.assert_trainer_fails(RAW_TRAINER + "describe()\nnext_step()\nconnection.close()\nsignal.pause()\n",
-                                  "the trainer closed its socket (in step 1)", job='stall_timeout = "3s"')
+                                  "the trainer closed its socket (in this worker's step 1)", job='stall_timeout = "3s"')
 
     def test_gradients_of_another_shape(self):
         error = self.assert_trainer_fails(NUMPY_TRAINER + "    job.push_pull({'w': np.zeros((3, 2))}, loss=0)\n",
                                           'the gradient of "w" has the shape [3, 2]; expected [2, 3], as the variable has')
-        self.assertIn("(in step 1); its last lines:\n  Traceback", error)
+        self.assertIn("(in this worker's step 1); its last lines:\n  Traceback", error)
 
     def test_answers_that_dont_fit(self):
         for answer, words in [("finish(step); finish(step)", "sent the end of a computation without being asked, or twice"),

@@ -31,7 +31,8 @@ class RunningTrainer {
 
   // The functions below return these errors. After an error the process is dead, and each call returns the same error.
   // kUnavailable: the trainer ended, or closed its socket; another trainer may do better. kConfig: it sent something
-  // wrong, or it said that it can't go on. `what` in the texts is what the trainer was doing, as in "in step 17".
+  // wrong, or it said that it can't go on. `what` in the texts is what the trainer was doing, as in "in this worker's
+  // step 17".
 
   // If the trainer has closed its socket, the message is lost, and next() or wait() returns the error.
   Status send(const nlohmann::json& message, std::span<const int> descriptors);

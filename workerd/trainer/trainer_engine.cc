@@ -25,7 +25,7 @@ std::string activity_of(const EngineInput& input) {
     case Program::kStep:
       break;
   }
-  return "in step " + std::to_string(input.seed.step);
+  return "in this worker's step " + std::to_string(input.seed.step);
 }
 
 std::string name_of(const TrainerMessage& message) {

@@ -32,8 +32,9 @@ TEST_F(BadTrainerTest, AScriptThatRaisesInAStep) {
   write(std::string(kNumpyLoop) + "    raise ValueError(f'bad label in step {job.step_number}')\n");
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer ended with exit code 1 (in step 1000); its last lines:\n"),
-                                   HasSubstr("train.py\", line 6"), EndsWith("ValueError: bad label in step 1000")));
+  EXPECT_THAT(error.message,
+              AllOf(HasSubstr("the trainer ended with exit code 1 (in this worker's step 1000); its last lines:\n"),
+                    HasSubstr("train.py\", line 6"), EndsWith("ValueError: bad label in step 1000")));
 }
 
 TEST_F(BadTrainerTest, AFunctionThatRaisesInAnEvaluation) {
@@ -64,7 +65,7 @@ TEST_F(BadTrainerTest, GradientsOfAnotherShape) {
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kConfig);
   EXPECT_THAT(error.message, HasSubstr("the trainer can't go on: the gradient of \"w\" has the shape [3, 2]; expected "
-                                       "[2, 3], as the variable has (in step 1000)"));
+                                       "[2, 3], as the variable has (in this worker's step 1000)"));
 }
 
 TEST_F(BadTrainerTest, GradientsOfOtherVariables) {
@@ -90,7 +91,7 @@ TEST_F(BadTrainerTest, AKilledTrainer) {
   write_raw("describe()\nreceive()\nreceive()\nos.kill(os.getpid(), signal.SIGSEGV)\n");
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, HasSubstr("was killed by signal 11 (Segmentation fault) (in step 1000)"));
+  EXPECT_THAT(error.message, HasSubstr("was killed by signal 11 (Segmentation fault) (in this worker's step 1000)"));
 }
 
 // Python closes the socket before its process ends, and PyTorch's end takes longer than a moment.
@@ -105,8 +106,9 @@ TEST_F(BadTrainerTest, AScriptThatRaisesAndTakesTimeToEnd) {
   write_raw("describe()\nreceive()\nreceive()\n" + std::string(kSlowEnd));
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer ended with exit code 1 (in step 1000); its last lines:\n"),
-                                   EndsWith("ValueError: bad label")));
+  EXPECT_THAT(error.message,
+              AllOf(HasSubstr("the trainer ended with exit code 1 (in this worker's step 1000); its last lines:\n"),
+                    EndsWith("ValueError: bad label")));
 }
 
 TEST_F(BadTrainerTest, AScriptThatRaisesBeforeItDescribesItsModelAndTakesTimeToEnd) {
@@ -155,7 +157,7 @@ TEST_F(BadTrainerTest, AClosedSocket) {
     options.answer_timeout = limit;
     const Error error = step_error();
     EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-    EXPECT_THAT(error.message, HasSubstr("the trainer closed its socket (in step 1000)"));
+    EXPECT_THAT(error.message, HasSubstr("the trainer closed its socket (in this worker's step 1000)"));
   }
 }
 
@@ -164,7 +166,7 @@ TEST_F(BadTrainerTest, AnAnswerThatNeverComes) {
   write(std::string(kNumpyLoop) + "    import threading\n    threading.Event().wait()\n");
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer hasn't answered for 500 ms (in step 1000)"),
+  EXPECT_THAT(error.message, AllOf(HasSubstr("the trainer hasn't answered for 500 ms (in this worker's step 1000)"),
                                    HasSubstr("most recent call first"), HasSubstr("train.py\", line 7 in <module>")));
 }
 
@@ -193,7 +195,7 @@ sys.exit(3)
 )");
   const Error error = step_error();
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, HasSubstr("ended with exit code 3 (in step 1000)"));
+  EXPECT_THAT(error.message, HasSubstr("ended with exit code 3 (in this worker's step 1000)"));
   ASSERT_THAT(lines, SizeIs(1));
   const pid_t child = std::stoi(lines[0].substr(lines[0].rfind(' ')));
   // The kernel may need a moment to end it. A zombie that its new parent hasn't reaped yet has ended, too.
@@ -349,7 +351,7 @@ TEST_F(BadTrainerTest, AnAbortedTrainerWhoseAnswersDontFit) {
     const auto result = run(Program::kStep, {1});
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code, ErrorCode::kConfig);
-    EXPECT_THAT(result.error().message, HasSubstr("without being asked, or twice (in step 0)"));
+    EXPECT_THAT(result.error().message, HasSubstr("without being asked, or twice (in this worker's step 0)"));
   }
 }
 
@@ -388,7 +390,7 @@ TEST_F(BadTrainerTest, AFloodRightBeforeTheEndIsCounted) {
     for i in range(20000): print("x" * 100)
     os._exit(3)
 )");
-  EXPECT_THAT(step_error().message, HasSubstr("the trainer ended with exit code 3 (in step 1000)"));
+  EXPECT_THAT(step_error().message, HasSubstr("the trainer ended with exit code 3 (in this worker's step 1000)"));
   ASSERT_FALSE(lines.empty());
   EXPECT_THAT(lines.back(), HasSubstr("lines are left out, because it prints too fast for the log)"));
   std::uint64_t logged = 0;
