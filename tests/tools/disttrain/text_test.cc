@@ -166,6 +166,17 @@ TEST(Summary, SaysAccuracyTimeAndRate) {
                                                  HasSubstr("test accuracy 0.9313, loss 0.2000 over 1,000 examples")));
 }
 
+TEST(Summary, PrintsTheOutputOfALostTrainerOnce) {
+  Json status = running();
+  status["warnings"] = {"lost worker/0: it ended in step 7; its last lines:\n  Traceback\n  ValueError",
+                        "lost worker/1: it ended in step 9; its last lines:\n  Traceback\n  ValueError",
+                        "lost worker/0: it ended in step 9; its last lines:\n  KeyError"};
+  EXPECT_THAT(said(print_summary, status),
+              HasSubstr("  warning: lost worker/0: it ended in step 7; its last lines:\n    Traceback\n    ValueError\n"
+                        "  warning: lost worker/1: it ended in step 9; its last lines: (as above)\n"
+                        "  warning: lost worker/0: it ended in step 9; its last lines:\n    KeyError\n"));
+}
+
 TEST(Summary, CountsSkippedSteps) {
   Json status = running();
   EXPECT_THAT(said(print_summary, status), Not(HasSubstr("skipped")));
@@ -202,7 +213,9 @@ TEST(Summary, ShowsATracebackInAWarningInLinesAndARowOfTheSameOnce) {
   status["warnings"] = {lost, lost, "slow", lost};
   const std::string shown = "lost worker/0: the trainer ended; its last lines:\n    File \"C:\\new\"\n      raise\n";
   EXPECT_THAT(said(print_summary, status),
-              testing::EndsWith("  warning (2 times): " + shown + "  warning: slow\n" + "  warning: " + shown));
+              testing::EndsWith("  warning (2 times): " + shown +
+                                "  warning: slow\n  warning: lost worker/0: the trainer ended; its last lines: (as "
+                                "above)\n"));
 }
 
 TEST(Summary, SaysRecoveriesAndTheNewestCheckpoint) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <set>
 
 #include "common/printable.h"
 #include "tools/disttrain/follow/progress.h"
@@ -34,13 +35,19 @@ std::string way_out(const Json& cause) {
 }
 
 // A job that loses a worker again and again has the same warning many times. Prints a warning once for each row of
-// them.
+// them. The lines after a warning's first one are the output of a user's program, such as a traceback. They are printed
+// once, because often each loss has the same.
 void print_warnings(std::ostream& out, const Json& warnings) {
+  std::set<std::string> outputs;
   for (std::size_t i = 0, next = 0; i < warnings.size(); i = next) {
     while (next < warnings.size() && warnings[next] == warnings[i]) ++next;
     if (!warnings[i].is_string()) continue;
     const std::string times = next - i > 1 ? " (" + std::to_string(next - i) + " times)" : "";
-    out << "  warning" << times << ": " << indented(unfolded(warnings[i].get<std::string>()), 2) << '\n';
+    std::string text = unfolded(warnings[i].get<std::string>());
+    const std::size_t first_line = text.find('\n');
+    if (first_line != std::string::npos && !outputs.insert(text.substr(first_line)).second)
+      text.replace(first_line, std::string::npos, " (as above)");
+    out << "  warning" << times << ": " << indented(text, 2) << '\n';
   }
 }
 
