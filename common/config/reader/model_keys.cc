@@ -115,7 +115,8 @@ void check_keys_of_others(const ModelSection& model, Reading& reading) {
   ModelSection any;
   for (const Key& key : model_keys(any)) {
     const bool is_trainers = key.name == "trainer" || key.name == "folder" || key.name == "start_timeout";
-    const bool is_used = key.name == "program" || (is_trainers && !model.trainer.empty());
+    // A builtin is named here only if its value was refused.
+    const bool is_used = key.name == "program" || key.name == "builtin" || (is_trainers && !model.trainer.empty());
     if (!is_used)
       only_with(reading, false, "model.", {key.name},
                 is_trainers ? "model.trainer" : "model.builtin, because other models say this themselves");

@@ -198,7 +198,8 @@ Field texts(std::vector<std::string>& to, std::size_t most) {
   return Field{expected,
                [&to, most, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* list = value.as<TomlValue::Array>();
-                 if (list == nullptr || list->empty()) return refuse_value(value, path, expected, reading);
+                 if (list == nullptr) return refuse_value(value, path, expected, reading);
+                 if (list->empty()) return refuse_value(value, path, expected + " with at least one", reading);
                  if (list->size() > most)
                    return refuse_value(value, path, expected + " with at most " + std::to_string(most), reading);
                  to.clear();

@@ -323,8 +323,10 @@ TEST(JobFile, OneMistakeIsOneProblem) {
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {replaced(kJob, "path = \"/data\"", "path = nan"), "data.path is nan"},
            {trained + "[model]\ntrainer = 7\nfolder = \"/f\"\n", "model.trainer is 7; expected a list of strings"},
-           {trained + "[model]\ntrainer = []\nstart_timeout = \"9s\"\n", "model.trainer is []"},
+           {trained + "[model]\ntrainer = []\nstart_timeout = \"9s\"\n",
+            "model.trainer is []; expected a list of strings with at least one"},
            {trained + "[model]\ntrainr = [\"a\"]\nfolder = \"/f\"\n", "did you mean \"trainer\"?"},
+           {replaced(kJob, model, "[model]\nbuiltin = \"\"\nprogram = \"a.pt2\"\n"), "model.builtin is \"\"; expected"},
            {replaced(kJob, model, "[model]\nprogram = 7\n"), "model.program is 7"}}) {
     const Error error = job_error(text);
     EXPECT_THAT(error.message, HasSubstr(message));
