@@ -26,7 +26,8 @@ Result<std::unique_ptr<Computation>> make_program(const std::string& path, std::
   if (sidecar.kind == program::Kind::kStableHlo)
     return fail(ErrorCode::kConfig, path +
                                         " was exported from JAX, and this worker's device is \"cpu\"; set device = "
-                                        "\"pjrt:/path/plugin.so\" in cluster.toml");
+                                        "\"pjrt:/path/plugin.so\" in cluster.toml, or give `disttrain predict` "
+                                        "--device pjrt:/path/plugin.so");
   if (sidecar.library != "torch" || sidecar.library_version != libtorch_version())
     return fail(ErrorCode::kConfig, path + " was exported with " + sidecar.library + " " + sidecar.library_version +
                                         ", and this worker has torch " + libtorch_version() +
