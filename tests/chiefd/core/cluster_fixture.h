@@ -292,7 +292,11 @@ class ClusterTest : public testing::Test {
     std::vector<Member> unreachable;
     for (const Owner& owner : m.reach)
       if (broken_links_.count({task, owner.ps.task}) != 0) unreachable.push_back(owner.ps);
-    answer(task, JobDescribed{m.job, model_, records_, evaluation_records_, unreachable});
+    answer(task, JobDescribed{.job = m.job,
+                              .model = model_,
+                              .train_records = records_,
+                              .evaluation_records = evaluation_records_,
+                              .unreachable = unreachable});
   }
   void obey(TaskId task, const CreateShards& m) {
     heartbeats_[task].job = m.job;
