@@ -105,10 +105,11 @@ disttrain_package(disttrain
 This package has the command line, which submits and watches jobs."
   DEPENDS "disttrain-common ${same_version}")
 disttrain_package(disttrain-libtorch
-  SUMMARY "distributed training: libtorch for workers"
+  SUMMARY "distributed training: libtorch and Arrow for workers"
   TEXT "${about}
-This package has the libraries of PyTorch that the worker's engine needs, in a
-folder that only the worker uses."
+This package has the libraries of PyTorch that the worker's engine needs, and
+those of Apache Arrow that read Parquet files, in a folder that only the worker
+uses."
   COPYRIGHT copyright.libtorch)
 if(TARGET wheel)
   list(APPEND CPACK_COMPONENTS_ALL python3-disttrain)
@@ -121,8 +122,8 @@ PyTorch, JAX or NumPy runs on the workers."
   set(CPACK_DEBIAN_PYTHON3-DISTTRAIN_PACKAGE_ARCHITECTURE all)
   set(CPACK_DEBIAN_PYTHON3-DISTTRAIN_PACKAGE_SECTION python)
 endif()
-# dpkg-shlibdeps finds no package with libtorch, so it must read the libraries that were linked.
-foreach(library IN LISTS Torch_RUNTIME_LIBRARIES)
+# dpkg-shlibdeps finds no package with libtorch or Arrow, so it must read the libraries that were linked.
+foreach(library IN LISTS Torch_RUNTIME_LIBRARIES Arrow_RUNTIME_LIBRARIES)
   cmake_path(GET library PARENT_PATH folder)
   list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${folder})
 endforeach()
