@@ -49,6 +49,7 @@ class ExampleReader {
  public:
   ExampleReader(const std::vector<WantedColumn>& wanted, Table& table) : wanted_(wanted), table_(table) {
     starts_.resize(wanted.size());
+    seen_in_.resize(wanted.size());
     first_of_name_.resize(wanted.size());
     same_name_.resize(wanted.size(), wanted.size());
     for (std::size_t c = 0; c < wanted.size(); ++c) {
@@ -56,13 +57,14 @@ class ExampleReader {
       while (earlier > 0 && wanted[earlier - 1].name != wanted[c].name) --earlier;
       first_of_name_[c] = earlier == 0 ? c : first_of_name_[earlier - 1];
       if (earlier > 0) same_name_[earlier - 1] = c;
+      successor_.push_back(c + 1 == wanted.size() ? 0 : c + 1);
     }
   }
 
-  // Appends one record. Throws protozero::exception if the bytes aren't a tf.Example. Returns an error text if a
-  // feature has a wrong type.
-  std::optional<std::string> read(const char* data, std::size_t size) {
-    for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_in(table_.columns[c]);
+  // Appends record `number`, from 0, and sets its lengths, which are 0. Throws protozero::exception if the bytes aren't
+  // a tf.Example. Returns an error text if a feature has a wrong type.
+  std::optional<std::string> read(std::size_t number, const char* data, std::size_t size) {
+    number_ = number;
     protozero::pbf_reader example(data, size);
     while (example.next()) {
       if (example.tag_and_type() != protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
@@ -78,22 +80,24 @@ class ExampleReader {
         if (auto problem = read_entry(features.get_message())) return problem;
       }
     }
-    for (std::size_t c = 0; c < wanted_.size(); ++c) {
-      TableColumn& column = table_.columns[c];
-      column.lengths.push_back(static_cast<std::uint32_t>(values_in(column) - starts_[c]));
-    }
     return std::nullopt;
   }
 
  private:
   // The first column of this name, or the number of columns. Features of an example usually have the same order in each
-  // record, so it looks at the column after the last hit first.
+  // record, which is seldom that of the columns. So it looks first at the column that followed the last one before.
   std::size_t column_of(std::string_view name) {
-    for (std::size_t n = 0; n < wanted_.size(); ++n) {
-      const std::size_t c = guess_ + n < wanted_.size() ? guess_ + n : guess_ + n - wanted_.size();
+    if (wanted_.empty()) return 0;
+    const std::size_t likely = successor_[last_];
+    if (wanted_[likely].name == name) {
+      last_ = first_of_name_[likely];
+      return last_;
+    }
+    for (std::size_t c = 0; c < wanted_.size(); ++c) {
       if (wanted_[c].name != name) continue;
-      guess_ = c + 1 == wanted_.size() ? 0 : c + 1;
-      return first_of_name_[c];
+      successor_[last_] = first_of_name_[c];
+      last_ = first_of_name_[c];
+      return last_;
     }
     return wanted_.size();
   }
@@ -115,22 +119,29 @@ class ExampleReader {
   }
 
   std::optional<std::string> read_feature(protozero::pbf_reader feature, std::size_t c) {
-    drop_values_behind(table_.columns[c], starts_[c]);
+    TableColumn& column = table_.columns[c];
+    if (seen_in_[c] == number_ + 1) {
+      drop_values_behind(column, starts_[c]);
+    } else {
+      seen_in_[c] = number_ + 1;
+      starts_[c] = values_in(column);
+    }
     protozero::pbf_tag_type list = 0;
     while (feature.next()) {
       if (feature.tag() < 1 || feature.tag() > 3 || feature.wire_type() != kLength) {
         feature.skip();
         continue;
       }
-      if (list != feature.tag())
-        drop_values_behind(table_.columns[c], starts_[c]);  // a message has only one of the lists: the last
+      // A message has only one of the lists: the last.
+      if (list != 0 && list != feature.tag()) drop_values_behind(column, starts_[c]);
       list = feature.tag();
-      if (!read_list(feature.get_message(), list, table_.columns[c])) {
+      if (!read_list(feature.get_message(), list, column)) {
         static constexpr const char* kExpected[] = {"float_list or int64_list", "int64_list", "any list"};
         return ", column \"" + wanted_[c].name + "\" has a " + kListNames[list] + ", but expected " +
                kExpected[static_cast<std::size_t>(wanted_[c].kind)];
       }
     }
+    column.lengths[number_] = static_cast<std::uint32_t>(values_in(column) - starts_[c]);
     return std::nullopt;
   }
 
@@ -186,6 +197,10 @@ class ExampleReader {
         const protozero::data_view packed = list.get_view();
         if (packed.size() % sizeof(float) != 0) throw protozero::invalid_length_exception();
         if (packed.size() == 0) continue;
+        if (packed.size() == sizeof(float)) {
+          out.push_back(number_at<float>(reinterpret_cast<const std::byte*>(packed.data())));
+          continue;
+        }
         const std::size_t old = out.size();
         out.resize(old + packed.size() / sizeof(float));
         std::memcpy(out.data() + old, packed.data(), packed.size());
@@ -215,11 +230,14 @@ class ExampleReader {
 
   const std::vector<WantedColumn>& wanted_;
   Table& table_;
-  std::vector<std::size_t> starts_;  // of the current record, for each column: where its values begin
+  std::size_t number_ = 0;              // of the current record
+  std::vector<std::size_t> seen_in_;    // for each column: the last record that has it, from 1
+  std::vector<std::size_t> starts_;     // for each column: where its values of that record begin
+  std::vector<std::size_t> successor_;  // for each column: the column of the feature that followed its own
+  std::size_t last_ = 0;                // the column of the last feature
   // Several columns may take the same feature.
   std::vector<std::size_t> first_of_name_;
   std::vector<std::size_t> same_name_;  // for each column: the next one of the same name, or the number of columns
-  std::size_t guess_ = 0;
   std::vector<std::int64_t> integers_;
   std::vector<float> floats_;
 };
@@ -257,7 +275,7 @@ Status decode_examples(const RecordBlock& block, std::span<const RecordPlace> re
                        const std::vector<WantedColumn>& wanted, Table& table) {
   start_table(wanted, table);
   table.records = records.size();
-  for (TableColumn& column : table.columns) column.lengths.reserve(records.size());
+  for (TableColumn& column : table.columns) column.lengths.assign(records.size(), 0);
   ExampleReader reader(wanted, table);
   for (std::size_t r = 0; r < records.size(); ++r) {
     const auto data = block.bytes.subspan(records[r].begin, records[r].bytes);
@@ -269,7 +287,7 @@ Status decode_examples(const RecordBlock& block, std::span<const RecordPlace> re
                                         std::to_string(found) + ", but expected " + std::to_string(expected) +
                                         "; the file is damaged");
     try {
-      if (auto problem = reader.read(reinterpret_cast<const char*>(data.data()), data.size()))
+      if (auto problem = reader.read(r, reinterpret_cast<const char*>(data.data()), data.size()))
         return fail(ErrorCode::kData, name_of(block, r) + *problem);
     } catch (const protozero::exception& e) {
       return fail(ErrorCode::kData,
