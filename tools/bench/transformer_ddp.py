@@ -4,7 +4,7 @@ over gloo, on the same records and from the same initial values. Rank 0 prints o
     transformer_ddp.py RANK RANKS PORT TEXT_FOLDER STEPS WARMUP SEED
 
 Only the steps after the first WARMUP ones count for the speed. The model is written as in nanoGPT, without biases. Its
-optimizer is that of etc/jobs/shakespeare-transformer.toml.
+optimizer is that of examples/shakespeare/job.toml.
 """
 import json
 import math

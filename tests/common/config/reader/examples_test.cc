@@ -125,8 +125,7 @@ TEST_P(ExampleJob, Loads) {
   EXPECT_FALSE(job->config.evaluate.files.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, ExampleJob,
-                         testing::Values("mnist-quick", "mnist-sigmoid", "mnist-cnn", "shakespeare-transformer"),
+INSTANTIATE_TEST_SUITE_P(Each, ExampleJob, testing::Values("mnist-quick", "mnist-sigmoid", "mnist-cnn"),
                          [](const auto& job) {
                            std::string name = job.param;
                            for (char& c : name)
