@@ -23,7 +23,7 @@ class ShakespeareTest(SystemTest):
         self.assertEqual(result["evaluation"]["examples"], 18)
         self.assertLess(result["evaluation"]["loss"], 4.5)  # it begins at ln(256) = 5.5
 
-    def test_training_and_evaluation_share_no_byte_to_predict(self):
+    def test_training_and_evaluation_share_no_byte(self):
         job = tomllib.loads(JOB.read_text())
         self.assertEqual(job["data"]["records"], [0, TEXT_BYTES * 9 // 10 - CONTEXT])
         first, end = job["evaluate"]["records"]

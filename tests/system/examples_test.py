@@ -46,12 +46,12 @@ class ExamplesTest(SystemTest):
         workers = [task for task in result["tasks"] if task["task"].startswith("worker/")]
         self.assertEqual(len(workers), 2)
 
-    def test_numpy_trainer(self):
-        self.use("numpy_trainer", "numpy")
+    def test_numpy(self):
+        self.use("numpy", "numpy")
         self.assert_trains("--workers", 2)
 
-    def test_jax_trainer(self):
-        self.use("jax_trainer", "jax")
+    def test_jax(self):
+        self.use("jax", "jax")
         self.assert_trains("--workers", 2)
 
     def test_jax_program(self):
