@@ -23,8 +23,9 @@ class HuggingFaceTest(SystemTest):
         self.environment.update(PATH=f"{Path(python).parent}:{os.environ['PATH']}", PYTHONPATH=str(PACKAGE),
                                 PYTHONDONTWRITEBYTECODE="1")
         (self.folder / "input.txt").write_bytes((ROOT / "ARCHITECTURE.md").read_bytes()[:12000])
-        result = self.assert_finished(self.up(JOB, "--set", f"data.path={self.folder}", "--set", "data.records=[0, 170]", "--set",
-                                              "evaluate.records=[171, 190]", timeout=3 * PATIENCE))
+        result = self.assert_finished(self.up(
+            JOB, "--set", f"data.path={self.folder}", "--set", "data.records=[0, 170]", "--set",
+            "evaluate.records=[171, 190]", timeout=3 * PATIENCE))
         self.assertEqual(result["examples"], 2 * 170)
         self.assertEqual(result["evaluation"]["examples"], 19)
         self.assertLess(result["evaluation"]["loss"], 4.5)  # it begins at ln(256) = 5.5

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/system"))
-from harness import DIGITS, SystemTest  # noqa: E402
+from harness import DIGITS, PATIENCE, SystemTest  # noqa: E402
 
 EXAMPLE = ROOT / "examples/images"
 
@@ -30,8 +30,9 @@ class ImagesTest(SystemTest):
 
     def test_the_job_trains_on_the_shards(self):
         folder = self.make_shards(600, 100)
-        result = self.assert_finished(self.up(EXAMPLE / "job.toml", "--set", f"data.path={folder}", "--set",
-                                              "train.epochs=2", "--set", "train.optimizer.learning_rate=0.02"))
+        result = self.assert_finished(self.up(
+            EXAMPLE / "job.toml", "--set", f"data.path={folder}", "--set", "train.epochs=2", "--set",
+            "train.optimizer.learning_rate=0.02", timeout=3 * PATIENCE))
         self.assertEqual(result["global_step"], 20)
         self.assertEqual(result["evaluation"]["examples"], 100)
         # So few steps don't suffice for batch norm's statistics, which the evaluation uses.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/system"))
-from harness import DIGITS, SystemTest  # noqa: E402
+from harness import DIGITS, PATIENCE, SystemTest  # noqa: E402
 
 EXAMPLE = ROOT / "examples/mnist"
 SMALL = ["--set", f"data.path={DIGITS}", "--set", "data.records=[]"]
@@ -19,7 +19,7 @@ class MnistTest(SystemTest):
         self.assertGreater(result["evaluation"]["accuracy"], 0.7)
 
     def test_the_convolutional_net_learns(self):
-        result = self.assert_finished(self.up(EXAMPLE / "cnn.toml", *SMALL, "--set", "train.epochs=1"))
+        result = self.assert_finished(self.up(EXAMPLE / "cnn.toml", *SMALL, "--set", "train.epochs=1", timeout=3 * PATIENCE))
         self.assertEqual(result["global_step"], 60)
         self.assertGreater(result["evaluation"]["accuracy"], 0.8)
 

@@ -23,7 +23,8 @@ class SupervisorTest(SystemTest):
             text = text.replace(f"127.0.0.1:{port}", free_address())
         cluster = self.folder / "cluster.toml"
         cluster.write_text(text)
-        outcome = self.run_program("disttrain", "up", cluster, "--job", EXAMPLE / "job.toml", "--json", "--set", "train.steps=300")
+        outcome = self.run_program("disttrain", "up", cluster, "--job", EXAMPLE / "job.toml", "--json", "--set",
+                                   "train.steps=300")
         result = self.assert_finished(outcome)
         self.assertEqual(result["global_step"], 300)
         self.assertGreater(result["evaluation"]["accuracy"], 0.85)

@@ -25,7 +25,7 @@ class TorchvisionTest(SystemTest):
         shards = self.folder / "shards"
         subprocess.run([sys.executable, ROOT / "examples/images/make_shards.py", DIGITS, shards, "600", "100"], check=True)
         result = self.assert_finished(self.up(EXAMPLE / "job.toml", "--set", f"data.path={shards}", "--set",
-                                              f"model.program={package}", "--set", "train.epochs=2", timeout=2 * PATIENCE))
+                                              f"model.program={package}", "--set", "train.epochs=2", timeout=3 * PATIENCE))
         self.assertEqual(result["global_step"], 20)
         self.assertEqual(result["evaluation"]["examples"], 100)
         # So few steps don't suffice for batch norm's statistics, which the evaluation uses.
