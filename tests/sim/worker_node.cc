@@ -83,7 +83,7 @@ void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) 
 // whatever it answers.
 void WorkerNode::describe(const DescribeJob& order) {
   auto left = std::make_shared<std::size_t>(order.reach.size());
-  auto described = std::make_shared<JobDescribed>(JobDescribed{order.job, jobs_.model, jobs_.records, 10, {}});
+  auto described = std::make_shared<JobDescribed>(JobDescribed{order.job, jobs_.model, jobs_.records, 77, 10, {}});
   if (*left == 0) return tell_chief(*described);
   Hello hello;
   hello.who = ClientHello{to_string(self().task)};

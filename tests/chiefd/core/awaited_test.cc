@@ -47,7 +47,7 @@ TEST_F(AwaitedTest, EachStageOfTheStartWaitsForItsOwnAnswer) {
   EXPECT_THAT(waits_for(job), ElementsAre("worker/0 description"));
   pass(seconds(1));
   EXPECT_EQ(since(job), began);
-  say(worker(0), JobDescribed{job, model_, records_, evaluation_records_});
+  say(worker(0), JobDescribed{job, model_, records_, 0, evaluation_records_});
   EXPECT_THAT(waits_for(job), ElementsAre("ps/0 shards"));  // ps/0 has the only shard
   EXPECT_EQ(since(job), now_);
   say(ps(0), ShardsCreated{job, generation(job)});

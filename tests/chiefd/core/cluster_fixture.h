@@ -167,6 +167,7 @@ class ClusterTest : public testing::Test {
   bool answers_close_ = true;
   bool answers_fence_ = true;
   ModelSpec model_{{VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}}, {}, {}, {}};
+  std::uint64_t train_hash_ = 0;
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
   // Pairs of a worker and a ps between which the link is broken. If the chief asks the worker, the worker reports that
@@ -295,6 +296,7 @@ class ClusterTest : public testing::Test {
     answer(task, JobDescribed{.job = m.job,
                               .model = model_,
                               .train_records = records_,
+                              .train_hash = train_hash_,
                               .evaluation_records = evaluation_records_,
                               .unreachable = unreachable});
   }

@@ -47,6 +47,17 @@ TEST_F(WorkersTest, RestartedWorkerReadsTheDataFirstAndThenJoins) {
   EXPECT_EQ(sent<StartJob>(worker(1)).size(), 2u);
 }
 
+TEST_F(WorkersTest, WorkerThatFindsOtherRecordsOfTheSameNumberIsRefused) {
+  const JobId job = train(job_config("a"));
+  kill(worker(1));
+  train_hash_ = 7;
+  restart(worker(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 1u);
+  EXPECT_NE(event("worker_refused").find("other training records"), std::string::npos) << event("worker_refused");
+}
+
 TEST_F(WorkersTest, WorkerThatFindsOtherDataIsRefusedAndTheOthersGoOn) {
   const JobId job = train(job_config("a"));
   kill(worker(1));

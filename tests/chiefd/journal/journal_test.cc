@@ -45,7 +45,7 @@ class JournalTest : public testing::Test {
   std::string directory_;
 };
 
-constexpr int kKinds = 12;
+constexpr int kKinds = 13;
 static_assert(kKinds == std::variant_size_v<Record>);
 
 Record some_record(int i) {
@@ -71,7 +71,7 @@ Record some_record(int i) {
                               "/models/first"};
     case 4:
       return DescribedRecord{JobDescribed{
-          job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, {}, {}, {}}, 60000,
+          job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, {}, {}, {}}, 60000, 5,
           10000}};
     case 5:
       return TrainingRecord{job, Generation(5)};
@@ -110,6 +110,21 @@ Record some_record(int i) {
       end.root_cause = RootCause{TaskId{Role::kPs, 1}, "out of memory"};
       end.metrics = {{"accuracy", 0.5}};
       return end;
+    }
+    case 11: {
+      EvaluationsRecord evaluations;
+      evaluations.job = job;
+      evaluations.newest = EvaluationStatus{Step(20), 0.5, {{"accuracy", 0.75}}, 100, false, 77};
+      evaluations.evaluated = {{Generation(5), Step(10), "/checkpoints/step-10"},
+                               {Generation(5), Step(20), "/checkpoints/step-20"}};
+      evaluations.best = {{evaluations.evaluated[0], 0.8}, {evaluations.evaluated[1], 0.75}};
+      evaluations.best_value = 0.8;
+      evaluations.best_step = Step(10);
+      evaluations.counted = Step(20);
+      evaluations.without_progress = 1;
+      evaluations.exported = "/checkpoints/step-10";
+      evaluations.early_end = job.value % 2 == 0 ? "no progress" : "";
+      return evaluations;
     }
     default:
       return GrantRecord{job,
