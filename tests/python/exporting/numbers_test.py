@@ -14,6 +14,7 @@ from torch.nn import functional  # noqa: E402
 from disttrain import metrics  # noqa: E402
 from disttrain.exporting import stages  # noqa: E402
 from disttrain.exporting.batch import describe_batch  # noqa: E402
+from disttrain.exporting.decisions import SymbolWatch  # noqa: E402
 from disttrain.exporting.model import FROZEN, STATE, TRAINABLE, describe_model  # noqa: E402
 from disttrain.exporting.programs import Functions  # noqa: E402
 from disttrain.exporting.trace import trace  # noqa: E402
@@ -80,7 +81,8 @@ class Traced:
         with self.described.tracing_mode():
             self.functions = Functions(self.described, loss, self.batch, None, measured or {}, dtype)
             self.batch.set_limits(self.functions.observe(), limits or {})
-            programs = {name: trace(self.functions, name) for name in ("step", "evaluate", "predict")}
+            watch = SymbolWatch(self.described.layers)
+            programs = {name: trace(self.functions, name, watch) for name in ("step", "evaluate", "predict")}
         self.programs = {name: program.module() for name, program in programs.items()}
         # These models are too small to be cut.
         with unittest.mock.patch.object(stages, "LEAST_BYTES", 1):
