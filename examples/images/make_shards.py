@@ -1,7 +1,7 @@
 """Writes MNIST's digits as webdataset tar files of PNG images: make_shards.py MNIST FOLDER [TRAINING TEST].
 
 MNIST is the folder of the four idx files, plain or as .gz. FOLDER gets train-000.tar, train-001.tar, ... and
-test-000.tar, with 1,000 images each. TRAINING and TEST say how many images to take; the default is 10000 and 2000.
+test-000.tar, with 1,000 images each. TRAINING and TEST say how many images to take; the default is 5000 and 1000.
 """
 
 import gzip
@@ -55,7 +55,7 @@ def write_shards(folder, name, samples):
 
 
 mnist, folder = Path(sys.argv[1]), Path(sys.argv[2])
-training, test = (int(word) for word in sys.argv[3:5]) if len(sys.argv) > 3 else (10000, 2000)
+training, test = (int(word) for word in sys.argv[3:5]) if len(sys.argv) > 3 else (5000, 1000)
 folder.mkdir(parents=True, exist_ok=True)
 write_shards(folder, "train", list(read_digits(mnist, "train", training)))
 write_shards(folder, "test", list(read_digits(mnist, "t10k", test)))
