@@ -43,7 +43,9 @@ Status check_lengths(const ColumnSection& section, const TableColumn& from, std:
     return fail(ErrorCode::kData,
                 place_of(record) + ": " + values + " in column '" + name_in_files(section) + "', expected " +
                     (expected == 1 ? "one value" : std::to_string(expected) + " values") + ": correct the record" +
-                    (section.kind == ColumnKind::kNumeric ? " or " + key_of(section) + ".shape" : ""));
+                    (found == 0 ? ", or " + key_of(section) + ".from if it has another name there"
+                     : section.kind == ColumnKind::kNumeric ? " or " + key_of(section) + ".shape"
+                                                            : ""));
   };
   for (std::uint64_t i = 0; i < from.lengths.size(); ++i)
     if (from.lengths[i] != expected && !(from.lengths[i] == 0 && expected == 1 && section.missing))

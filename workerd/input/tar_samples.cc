@@ -234,8 +234,7 @@ Result<std::size_t> find_tar_samples(const RecordBlock& block, std::vector<Recor
       continue;
     }
     if (!block.is_last && tar.asked_for_more()) break;
-    if (next == Tar::Next::kDamaged)
-      return damaged(block, records.size(), block.bytes.empty() ? 0 : tar.begin(), tar.problem());
+    if (next == Tar::Next::kDamaged) return damaged(block, records.size(), begin.value_or(0), tar.problem());
     break;
   }
   const std::size_t at = begin.value_or(0);
