@@ -176,7 +176,7 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
                                         " training records in " + prepared_->config.data.path +
                                         ", but another worker found " + std::to_string(message.train_records) +
                                         "; expected the same files on every host");
-  if (message.train_hash != prepared_->training->hash())
+  if (message.train_hash != 0 && message.train_hash != prepared_->training->hash())
     return refuse(ErrorCode::kData,
                   "this worker's " + std::to_string(message.train_records) + " training records in " +
                       prepared_->config.data.path +
