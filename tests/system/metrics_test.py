@@ -42,6 +42,7 @@ CHIEF_JOB = {
     "examples_total": {"job"},
     "learning_rate": {"job"},
     "loss": {"job"},
+    "evaluations_waiting": {"job"},
     "evaluation_loss": {"job"},
     "evaluation_accuracy": {"job"},
     "evaluation_metric": {"job", "name"},

@@ -54,7 +54,7 @@ DASHBOARD = dashboard(
                        "Checkpoints that wait for an evaluator. If the number stays high, the evaluators are slower "
                        "than the checkpoints come.",
                        ("max (disttrain_evaluations_waiting{JOB})", "waiting"),
-                       ("sum (rate(disttrain_evaluator_evaluations_total[RATE])) * 60", "evaluated per minute"),
+                       ("sum (rate(disttrain_evaluator_evaluations_total[RATE])) * 60 or vector(0)", "evaluated per minute"),
                        w=12),
             timeseries("Metrics of the training", "none",
                        "Each metric of the model in training, mean over the workers. No data: the engine computes no "
