@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <chrono>
 
 #include <asio/io_context.hpp>
 #include <filesystem>
@@ -362,7 +363,10 @@ TEST_F(ChiefTest, DeadTaskIsTheRootCauseWithItsLastLogLines) {
   heartbeat.job = JobId(1);
   heartbeat.generation = Generation(1);
   ps.say(heartbeat);
-  ps.say(LogLines{{LogLine{1, kWorker0, 3, "out of luck"}}, 0});
+  // The root cause shows lines of the job's own time only.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  ps.say(LogLines{{LogLine{nanoseconds, kWorker0, 3, "out of luck"}}, 0});
   until("the line is there", [&] {
     client.messages_.clear();
     client.say(LogsRequest{"", {kPs0}, 0, 0, false});

@@ -501,6 +501,7 @@ TEST_F(ReclaimTest, LastFiguresOfAJobAreKnownToLaterChiefs) {
   evaluated.generation = Generation(1);
   evaluated.step = Step(100);
   evaluated.metrics = {{"accuracy", 0.75}};
+  evaluated.examples = 10;
   evaluated.final = true;
   say(worker(0), evaluated);
   for (int i = 0; i < 2; ++i) {

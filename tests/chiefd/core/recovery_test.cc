@@ -194,6 +194,7 @@ TEST_F(RecoveryTest, EvaluationOfRolledBackStepsIsForgotten) {
     evaluated.job = job;
     evaluated.generation = generation(job);
     evaluated.step = Step(step);
+    evaluated.examples = 10;
     say(worker(0), evaluated);
   };
   evaluate_at(20);

@@ -277,7 +277,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "the deviation above 0"},
         Mistake{"EmptyRecords", replaced(kJob, "files", "records = [5, 5]\nfiles"), "0 <= first < end"},
         Mistake{"BadShuffle", replaced(kJob, "files", "shuffle = 0\nfiles"),
-                "\"epoch\", \"none\" or the size of a buffer"},
+                "\"epoch\", \"blocks\", \"none\" or the size of a buffer"},
         Mistake{"ZeroScale", replaced(kJob, "files", "scale = 0\nfiles"), "data.scale is 0"},
         Mistake{"ZeroShards", replaced(kJob, "[model]", "shards = 0\n[model]"),
                 "\"auto\" or an integer from 1 to 4096"},
