@@ -70,8 +70,8 @@ struct Source {
   std::string files_key = "data.files";
   std::string labels_key = "data.labels";
   IsCancelled is_cancelled;  // empty: never cancelled
-  // Opens files of the format parquet. It is in a library of its own (parquet/parquet_tables.h), which not every program
-  // links. Without it such files are refused.
+  // Opens files of the format parquet. It is in a library of its own (parquet/parquet_tables.h), which not every
+  // program links. Without it such files are refused.
   OpenTables open_parquet;
 };
 

@@ -34,10 +34,10 @@ Result<std::unique_ptr<Dataset>> load_with_columns(const Source& source) {
   const bool has_images = std::any_of(source.columns.begin(), source.columns.end(), is_image);
   const bool is_large = estimated_bytes(*paths) > memory_budget(source.memory);
   if (is_large && source.format == DataFormat::kParquet)
-    return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": has " +
-                                        std::to_string(bytes_of(*paths) >> 20) +
-                                        " MiB of parquet files, which are kept in memory: raise data.memory, take fewer "
-                                        "files, or convert them to tfrecord or csv");
+    return fail(ErrorCode::kConfig,
+                source.path + "/" + source.files + ": has " + std::to_string(bytes_of(*paths) >> 20) +
+                    " MiB of parquet files, which are kept in memory: raise data.memory, take fewer "
+                    "files, or convert them to tfrecord or csv");
   if (has_images || is_large) return load_streamed(source, *paths);
   Result<Contents> contents = load_columns(source, *paths);
   if (!contents) return tl::unexpected(std::move(contents.error()));

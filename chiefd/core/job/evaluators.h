@@ -5,8 +5,8 @@
 // The checkpoints that wait for an evaluation are those in the job's folder that the book doesn't have. So retention
 // bounds their number, and nothing is lost when an evaluator or the chief is restarted. They are evaluated in their
 // order, the oldest first. An evaluator gets one order at a time. Its loss doesn't count for job.max_restarts: the
-// checkpoint waits for the next free evaluator. An evaluation that fails is repeated kMostFailures times, and then given
-// up with a warning.
+// checkpoint waits for the next free evaluator. An evaluation that fails is repeated kMostFailures times, and then
+// given up with a warning.
 //
 // When the job has done all its steps, it waits until all checkpoints in the folder are evaluated. If no evaluator
 // makes progress any more, a worker evaluates the final parameters, as in a cluster without evaluators.
