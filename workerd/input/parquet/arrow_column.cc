@@ -4,8 +4,10 @@
 #include <arrow/array/array_nested.h>
 #include <arrow/array/array_primitive.h>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
 namespace disttrain::input {
@@ -57,7 +59,7 @@ bool is_bytes_type(Type::type type) {
 // Appends the values [begin, end) of an array. Returns the place of the first value that doesn't fit.
 class Appender {
  public:
-  explicit Appender(TableColumn& column) : column_(column) {}
+  Appender(TableColumn& column, Texts& texts) : column_(column), texts_(texts) {}
 
   std::optional<std::int64_t> append(const arrow::Array& array, std::int64_t begin, std::int64_t end,
                                      bool is_in_list) const {
@@ -150,19 +152,29 @@ class Appender {
       }
       return std::nullopt;
     }
-    if constexpr (std::is_integral_v<T>) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        if (has_nulls && array.IsNull(i)) {
-          if (is_in_list) return i;
-          continue;
-        }
-        const T value = value_at(i);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (has_nulls && array.IsNull(i)) {
+        if (is_in_list) return i;
+        continue;
+      }
+      const T value = value_at(i);
+      if (column_.kind == ValueKind::kBytes) {
+        column_.bytes.push_back(kept_text(value));
+      } else if constexpr (std::is_integral_v<T>) {
         if constexpr (std::is_same_v<T, std::uint64_t>)
           if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return i;
         column_.integers.push_back(static_cast<std::int64_t>(value));
       }
     }
     return std::nullopt;
+  }
+
+  // In a column of bytes a number becomes its text, so that categories and labels may be numbers.
+  template <typename T>
+  std::string_view kept_text(T value) const {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof(text), +value).ptr;
+    return texts_.keep({text, static_cast<std::size_t>(end - text)});
   }
 
   template <typename Typed>
@@ -207,6 +219,7 @@ class Appender {
   }
 
   TableColumn& column_;
+  Texts& texts_;
 };
 
 }  // namespace
@@ -215,16 +228,17 @@ std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kin
   const arrow::DataType* element = &element_type(type);
   if (element->id() == Type::DICTIONARY)
     element = static_cast<const arrow::DictionaryType*>(element)->value_type().get();
-  const bool fits = kind == ValueKind::kFloat     ? is_float_type(element->id()) || is_integer_type(element->id())
+  const bool is_number = is_float_type(element->id()) || is_integer_type(element->id());
+  const bool fits = kind == ValueKind::kFloat     ? is_number
                     : kind == ValueKind::kInteger ? is_integer_type(element->id())
-                                                  : is_bytes_type(element->id());
+                                                  : is_number || is_bytes_type(element->id());
   if (fits) return std::nullopt;
-  static constexpr const char* kExpected[] = {"numbers", "whole numbers", "strings or binary values"};
+  static constexpr const char* kExpected[] = {"numbers", "whole numbers", "numbers, strings or binary values"};
   return "has the type " + type.ToString() + ", expected " + kExpected[static_cast<std::size_t>(kind)];
 }
 
-std::optional<std::int64_t> append_array(const arrow::Array& array, TableColumn& column) {
-  const Appender appender(column);
+std::optional<std::int64_t> append_array(const arrow::Array& array, TableColumn& column, Texts& texts) {
+  const Appender appender(column, texts);
   if (!has_elements(array.type_id()) && array.null_count() == 0) {
     column.lengths.insert(column.lengths.end(), static_cast<std::size_t>(array.length()), 1);
     return appender.append(array, 0, array.length(), false);

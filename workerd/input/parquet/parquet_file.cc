@@ -102,7 +102,7 @@ class ParquetFile::Reader {
     for (std::size_t c = 0; c < wanted_.size(); ++c) {
       const std::shared_ptr<arrow::Array> array = batch->GetColumnByName(wanted_[c].name);
       if (array == nullptr) return damaged(path_, "no column " + wanted_[c].name);
-      if (const auto record = append_array(*array, table.columns[c])) {
+      if (const auto record = append_array(*array, table.columns[c], table.texts)) {
         return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
                                           std::to_string(next_record_ + static_cast<std::uint64_t>(*record)) +
                                           ", column '" + wanted_[c].name + "': found " + shown(*array, *record) +

@@ -2,8 +2,9 @@
 //
 // Booleans, integers and floats of any width become floats or, if they are whole numbers by their type, integers. Dates
 // and times become the integers that the file has. Strings and binary values become bytes, also if they are stored by a
-// dictionary. A list gives its elements; null in a list becomes NaN in a column of floats. A record in which a column
-// is null has no values there. Columns in structs, decimals and half floats are refused.
+// dictionary, and in a column of bytes so do numbers, as their decimal text. A list gives its elements; null in a list
+// becomes NaN in a column of floats. A record in which a column is null has no values there. Columns in structs,
+// decimals and half floats are refused.
 #pragma once
 
 #include <cstddef>
