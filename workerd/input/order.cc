@@ -50,8 +50,9 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t s
 
 std::uint64_t Permutation::at(std::uint64_t i) const {
   DISTTRAIN_CHECK_LT(i, size_);
-  auto left = static_cast<std::uint32_t>(i % left_sides_);
-  auto right = static_cast<std::uint32_t>(i / left_sides_);
+  const auto number = static_cast<std::uint32_t>(i);  // a division of 32 bits takes half of the time
+  std::uint32_t left = number % left_sides_;
+  std::uint32_t right = number / left_sides_;
   std::uint64_t out = 0;
   do {
     for (int round = 0; round < kRounds; round += 2) {
