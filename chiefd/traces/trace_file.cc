@@ -19,7 +19,7 @@
 namespace disttrain::chiefd {
 namespace {
 
-tl::unexpected<Error> cannot(const std::string& what, const std::string& path) {
+tl::unexpected<Error> cannot_keep(const std::string& what, const std::string& path) {
   return fail(ErrorCode::kFailed, "can't " + what + " " + path + ": " + std::strerror(errno));
 }
 
@@ -27,7 +27,7 @@ Status write_all(int fd, const std::string& path, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return cannot("write to", path);
+    if (written < 0) return cannot_keep("write to", path);
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
@@ -35,22 +35,22 @@ Status write_all(int fd, const std::string& path, std::string_view text) {
 
 Status write_file(const TraceBook& book, const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) return cannot("create", path);
+  if (file.get() < 0) return cannot_keep("create", path);
   if (Status ok = write_trace(book, [&](std::string_view text) { return write_all(file.get(), path, text); }); !ok)
     return ok;
-  if (::fsync(file.get()) != 0) return cannot("sync", path);
+  if (::fsync(file.get()) != 0) return cannot_keep("sync", path);
   return {};
 }
 
 }  // namespace
 
 Result<std::string> write_trace_file(const TraceBook& book, std::int64_t wall_seconds) {
-  if (::mkdir(book.folder.c_str(), 0777) != 0 && errno != EEXIST) return cannot("make the folder", book.folder);
+  if (::mkdir(book.folder.c_str(), 0777) != 0 && errno != EEXIST) return cannot_keep("make the folder", book.folder);
   const std::string path = book.folder + "/trace-" + std::to_string(wall_seconds) + "-steps-" +
                            std::to_string(book.steps[0]) + "-" + std::to_string(book.steps[1]) + ".json";
   const std::string temporary = path + ".tmp";
   Status written = write_file(book, temporary);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot("rename", temporary);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot_keep("rename", temporary);
   if (written) return path;
   ::unlink(temporary.c_str());
   return tl::unexpected(written.error());

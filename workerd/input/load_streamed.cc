@@ -14,7 +14,7 @@ namespace disttrain::input {
 namespace {
 
 // About as much as a disk reads in 10 ms. Smaller blocks cost seeks, larger ones memory.
-constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kStreamedBlockBytes = std::uint64_t{4} << 20;
 
 std::string mebibytes(std::uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
         source.path + "/" + source.files + ": has " + mebibytes(bytes_of(paths)) +
             " of compressed files, which are too large for memory (data.memory) and whose records can't be read "
             "one by one: set data.shuffle = \"blocks\", or decompress the files");
-  if (has_packed || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*index)->blocks(kBlockBytes);
+  if (has_packed || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*index)->blocks(kStreamedBlockBytes);
   const ColumnEncoder encoder(source.columns, *options.fitted);
   if (has_packed && encoder.has_pixels())
     return fail(ErrorCode::kConfig, source.path + "/" + source.files +

@@ -30,9 +30,9 @@ class CsvReader final : public TableReader {
   CsvTables tables_;
 };
 
-class RecordReader final : public TableReader {
+class RecordTables final : public TableReader {
  public:
-  RecordReader(const Source& source, std::unique_ptr<FileReader> file)
+  RecordTables(const Source& source, std::unique_ptr<FileReader> file)
       : format_(make_record_format({source.format, source.columns, source.missing})),
         file_(std::move(file)),
         stream_(*file_, *format_) {}
@@ -91,7 +91,7 @@ Result<std::unique_ptr<TableReader>> TableReader::open(const Source& source, con
   Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
   if (!file) return tl::unexpected(std::move(file.error()));
   if (source.format == DataFormat::kCsv) return std::make_unique<CsvReader>(source, std::move(*file));
-  return std::make_unique<RecordReader>(source, std::move(*file));
+  return std::make_unique<RecordTables>(source, std::move(*file));
 }
 
 }  // namespace disttrain::input
