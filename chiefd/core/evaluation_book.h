@@ -27,7 +27,7 @@ Result<EvaluationRules> evaluation_rules(const EvaluateSection& config, const st
 
 class EvaluationBook {
  public:
-  // What the journal has of the book. `job` isn't set.
+  // The book as the journal keeps it. `job` isn't set.
   const EvaluationsRecord& record() const { return record_; }
   void take_up(EvaluationsRecord record) { record_ = std::move(record); }
 

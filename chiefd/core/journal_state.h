@@ -148,8 +148,7 @@ struct BestCheckpoint {
   bool operator==(const BestCheckpoint&) const = default;
 };
 
-// What the chief knows of a job's evaluations. chiefd/core/evaluation_book.h changes it. The record replaces the
-// one before.
+// The evaluations of a job. chiefd/core/evaluation_book.h makes this record, which replaces the one before.
 struct EvaluationsRecord {
   JobId job;
   std::optional<EvaluationStatus> newest;

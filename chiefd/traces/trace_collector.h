@@ -26,7 +26,7 @@ class TraceCollector {
   // The most events of the chief that are kept for the next trace. If there are more, the oldest are dropped.
   static constexpr std::size_t kMaxChiefEvents = 1000;
 
-  // What the chief knows of the job that runs.
+  // The job that runs now.
   struct RunningJob {
     JobId job;
     Generation generation;

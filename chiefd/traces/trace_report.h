@@ -1,4 +1,4 @@
-// What the operator hears of a trace that was written, or couldn't be written.
+// Texts for the operator about a trace: it was written, or it couldn't be written.
 #pragma once
 
 #include <string>

@@ -194,8 +194,8 @@ struct DataSection {
   std::uint64_t shuffle_buffer = 0;   // records, for kBuffer
   std::uint64_t shuffle_window = 16;  // blocks whose records are shuffled together, for kBlocks; at least 1
   double scale = 1.0;                 // each value of a record is multiplied by this
-  // What becomes of each column. csv: may be empty, then all are inputs and the last one is the label. idx, npy, text:
-  // empty
+  // The columns that the job uses. With csv the list may be empty: then the last column of the files is the label, and
+  // all others are inputs. With idx, npy, npz and text it is empty
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;  // with columns: words that mean that a value is missing, beside the empty one
   std::uint32_t window = 65;         // text: bytes of a record, 1 .. 2^24

@@ -1,5 +1,5 @@
-// What a task records for train.profile_steps. A task keeps its events until the last of these steps is done, and then
-// sends them to its chief in pieces. The chief writes the events of all tasks to one file (chiefd/traces).
+// The events that a task records for train.profile_steps. A task keeps them until the last of these steps is done, and
+// then sends them to its chief in pieces. The chief writes the events of all tasks to one file (chiefd/traces).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the fuzz targets share. libFuzzer calls the function LLVMFuzzerTestOneInput of a target with millions of inputs,
+// Helpers of all fuzz targets. libFuzzer calls the function LLVMFuzzerTestOneInput of a target with millions of inputs,
 // which it changes so that they reach new code. The input is on the heap and has no bytes behind it, so that
 // AddressSanitizer finds a read past its end.
 #pragma once

@@ -243,7 +243,7 @@ std::uint64_t worker_memory(const Plan& plan) {
   return buffers * plan.parameter_bytes + batches_ahead(plan.job.data, batch) * batch + evaluation;
 }
 
-// What a worker needs besides worker_memory() for the records of files with [data.columns].
+// Says how much memory a worker needs for the records of [data.columns]. worker_memory() doesn't count it.
 std::string note_on_records(const DataSection& data) {
   const std::string most =
       data.memory == 0 ? "a quarter of its free memory" : bytes_text(data.memory) + " (data.memory)";

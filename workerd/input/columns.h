@@ -129,7 +129,7 @@ struct EncodedRows {
 
 class ImageEncoder;  // encode_images.h
 
-// What the images of a table's records depend on, besides their files.
+// The encoder of a table's images, and the numbers that decide how an image is changed at random.
 struct Images {
   ImageEncoder* encoder = nullptr;  // only this thread uses it meanwhile
   Draw draw;

@@ -62,7 +62,7 @@ TEST_P(TarSamples, MembersPointIntoTheBlock) {
   }
 }
 
-// As an index reads them: each sample from its own bytes.
+// A data set that finds its records by an index decodes each sample from the bytes of this sample alone.
 TEST_P(TarSamples, EachMayBeReadAlone) {
   ASSERT_EQ(decode(kAll), "");
   const auto places = places_;
