@@ -24,7 +24,8 @@ def trace(functions, program, watch):
         with watch.naming(program):
             graph = _graph(functions, program, watch)
             exported = _exported(functions, program, graph)
-        _compare(functions, program, exported.module())
+            module = exported.module()
+        _compare(functions, program, module)
         return exported
 
 
@@ -52,7 +53,10 @@ def _graph(functions, program, watch):
         graph = make_fx(getattr(functions, program), decompositions(), tracing_mode="symbolic")(*fakes)
     if batch.dynamic:
         watched.check()
-    return graph
+    # torch.export fails at a constant that no operator takes, such as torch.tensor(2.0).item() leaves. A new module has
+    # only the constants that its graph takes.
+    graph.graph.eliminate_dead_code()
+    return torch.fx.GraphModule(graph, graph.graph)
 
 
 class _BatchWatch:

@@ -60,6 +60,11 @@ class Recurrent(nn.Module):
         return self.head(self.cells(series)[0][:, -1]).squeeze(1)
 
 
+class ScaledByConstant(ConvNet):
+    def forward(self, images):
+        return super().forward(images) * torch.tensor(2.0).item()
+
+
 class TwoInputs(nn.Module):
     def __init__(self):
         super().__init__()
@@ -214,6 +219,9 @@ class NumbersTest(unittest.TestCase):
         loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 4.0]))
         traced = self.check(ConvNet(), loss, self.images, ["inputs"], "labels")
         self.assertEqual(traced.kinds()["loss:weight"], FROZEN)
+
+    def test_NumberTakenOfAConstantIsAConstant(self):
+        self.check(ScaledByConstant(), nn.CrossEntropyLoss(), self.images, ["inputs"], "labels")
 
     def test_VariablesOfFloat64StayFloat64(self):
         def batch_of(size):
