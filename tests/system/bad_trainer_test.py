@@ -201,6 +201,7 @@ class UpTest(LastingClusterTest):
     def test_traceback_is_among_the_last_lines_and_in_real_lines(self):
         out, log = self.up_fails("    raise ValueError('bad label')\n")
         self.assertIn("  ValueError: bad label", out.splitlines()[-4:])
+        self.assertRegex(out, r"\nwarning: lost worker/\d: the trainer ended with exit code 1 ", "while the job runs")
         self.assertRegex(out, r"\n  warning.*: lost worker/\d: the trainer ended with exit code 1 .*its last lines:\n    Traceback ")
         self.assertRegex(log, r" goes on without worker/\d: the trainer ended .*its last lines:\n      Traceback ")
         for text in (out, log):

@@ -47,6 +47,39 @@ TEST(ProgressLine, StatusWithoutAnyKeyIsNoError) {
   EXPECT_THAT(progress_line(Json::object()), HasSubstr("step -"));
 }
 
+TEST(FirstNewWarning, IsTheOneBehindTheLastThatWasSeen) {
+  EXPECT_EQ(first_new_warning({}, {"a", "b"}), 0u);
+  EXPECT_EQ(first_new_warning({"a", "b"}, {"a", "b"}), 2u);
+  EXPECT_EQ(first_new_warning({"a", "b"}, {"a", "b", "c"}), 2u);
+}
+
+TEST(FirstNewWarning, MayHaveTheTextOfAnOldOne) { EXPECT_EQ(first_new_warning({"a"}, {"a", "a"}), 1u); }
+
+TEST(FirstNewWarning, IsFoundAfterTheChiefHasDroppedTheOldest) {
+  EXPECT_EQ(first_new_warning({"a", "b", "c"}, {"b", "c", "d"}), 2u);
+}
+
+TEST(FirstNewWarning, IsFoundAfterARestartedChiefHasLostTheNewest) {
+  EXPECT_EQ(first_new_warning({"a", "b"}, {"a"}), 1u);
+  EXPECT_EQ(first_new_warning({"a", "b", "c"}, {"a", "b", "d"}), 2u);
+  EXPECT_EQ(first_new_warning({"a", "b"}, {}), 0u);
+}
+
+TEST(Progress, PrintsTheFirstLineOfEachNewWarningOnce) {
+  std::ostringstream out;
+  Progress progress(out);
+  Json status = running();
+  status["warnings"] = Json::array({"lost worker/0: the trainer raised\\n  Traceback"});
+  progress.show(status);
+  progress.show(status);
+  status["warnings"].push_back("lost worker/1: the connection was closed");
+  progress.show(status);
+  const std::string text = out.str();
+  EXPECT_EQ(text.find("warning: lost worker/0: the trainer raised\n"), text.rfind("warning: lost worker/0")) << text;
+  EXPECT_THAT(text, HasSubstr("warning: lost worker/0: the trainer raised\n"));
+  EXPECT_THAT(text, HasSubstr("warning: lost worker/1: the connection was closed\n"));
+}
+
 TEST(ProgressLine, CountsRecoveries) {
   Json status = running();
   status["recoveries"] = 1;

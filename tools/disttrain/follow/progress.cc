@@ -23,7 +23,21 @@ double share_of(const Json& status) {
   return target > 0 ? number_of(status, "global_step") / target : std::nan("");
 }
 
+// The other lines of a reason or a warning are what a trainer printed.
+std::string first_line(const std::string& text) { return text.substr(0, unfolded(text).find('\n')); }
+
 }  // namespace
+
+std::size_t first_new_warning(const std::vector<std::string>& before, const std::vector<std::string>& now) {
+  // The usual case: the end of `before` is the beginning of `now`.
+  for (std::size_t shared = std::min(before.size(), now.size()); shared > 0; --shared)
+    if (std::equal(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(shared),
+                   before.end() - static_cast<std::ptrdiff_t>(shared)))
+      return shared;
+  // The chief has lost the end of `before`.
+  const auto [differs, unused] = std::mismatch(now.begin(), now.end(), before.begin(), before.end());
+  return static_cast<std::size_t>(differs - now.begin());
+}
 
 void say_below_bar(const std::string& line) {
   std::cerr << (isatty(STDERR_FILENO) != 0 ? "\n" : "") << line << '\n' << std::flush;
@@ -89,15 +103,12 @@ void Progress::show(const Json& status) {
   const std::string state = text_of(status, "state");
   const auto time = std::chrono::steady_clock::now();
   const std::string reason = text_of(status, "reason");
-  if (const std::string skipped = skipped_text(status); !skipped.empty() && !std::exchange(has_told_skipped_, true)) {
-    end();
-    out_ << "warning: " << skipped << '\n' << std::flush;
-  }
-  // The lines that a trainer printed are left out.
-  const std::string first_line = reason.substr(0, unfolded(reason).find('\n'));
+  if (const std::string skipped = skipped_text(status); !skipped.empty() && !std::exchange(has_told_skipped_, true))
+    warn(skipped);
+  show_warnings(status);
   // While the job makes no steps, shows the reason instead of the figures.
   const bool is_moving = state == "running" || state == "evaluating";
-  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + first_line;
+  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + first_line(reason);
   if (is_terminal_) {
     const std::size_t width = terminal_size(STDERR_FILENO).columns;
     const double share = share_of(status);
@@ -110,6 +121,19 @@ void Progress::show(const Json& status) {
     next_line_ = time + kLineEvery;
   }
   last_state_ = state;
+}
+
+void Progress::warn(const std::string& text) {
+  end();
+  out_ << "warning: " << text << '\n' << std::flush;
+}
+
+void Progress::show_warnings(const Json& status) {
+  std::vector<std::string> now;
+  for (const Json& warning : list_of(status, "warnings"))
+    if (warning.is_string()) now.push_back(warning.get<std::string>());
+  for (std::size_t i = first_new_warning(warnings_, now); i < now.size(); ++i) warn(first_line(now[i]));
+  warnings_ = std::move(now);
 }
 
 void Progress::end() {
