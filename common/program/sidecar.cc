@@ -233,7 +233,9 @@ class Reader {
   }
 
   bool read_stages(const Json& entry, const std::string& name, const Sidecar& sidecar, SidecarProgram& program) {
-    const auto inputs = static_cast<std::uint32_t>(sidecar.variables.size() + program.columns.size());
+    const bool is_stablehlo = sidecar.kind == Kind::kStableHlo;
+    const std::size_t seeds = is_stablehlo && name == "step" ? 1 : 0;
+    const auto inputs = static_cast<std::uint32_t>(sidecar.variables.size() + program.columns.size() + seeds);
     const std::size_t results = name == "step" ? 2 + sidecar.model.variables.size() : name == "evaluate" ? 2 : 1;
     const auto passed = static_cast<std::uint32_t>(inputs + results);  // the number of the first one
     const Json& stages = member(entry, "stages");
@@ -260,6 +262,9 @@ class Reader {
         if (value < inputs || !given.insert(value).second)
           return wrong("a stage gives value " + std::to_string(value) + ", which is an input, or given twice");
     }
+    // Without metrics, a StableHLO program has no accumulators, but their number stays free.
+    if (is_stablehlo && sidecar.model.metrics.empty() && !given.insert(inputs + 1).second)
+      return wrong("a stage gives accumulators, but the model has no metrics");
     if (static_cast<std::size_t>(std::distance(given.begin(), given.lower_bound(passed))) != results)
       return wrong("the stages don't give all " + std::to_string(results) + " results of the step");
     program.values = std::max(*given.rbegin() + 1, passed);

@@ -18,7 +18,8 @@
 // A step of several stages is as many programs, which run one after the other: step_0, step_1 and so on. So a worker
 // can send the first gradients while it computes the others. The values of a step are numbered: first its variables,
 // then its columns, its results (python/disttrain/exporting/programs.py has their order), and the tensors that one
-// stage passes to later ones.
+// stage passes to later ones. A step of kind stablehlo has one more input behind the columns, the seed of its random
+// numbers.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,9 @@ from disttrain.jax_exporting.arrays import (
     describe_leaves,
     matches,
 )
-from disttrain.jax_exporting.lowering import lower
+from disttrain.jax_exporting.lowering import lower, naming
 from disttrain.jax_exporting.programs import Model
+from disttrain.jax_exporting.stages import cut
 
 __all__ = ["ExportError", "export_jax"]
 
@@ -76,8 +77,13 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
     if predict_fn is not None:
         programs["predict"] = model.predict(predict_fn)
     members = {}
+    with naming("step", platform):
+        cuts = cut(programs["step"], {size: model.shapes(size, "step") for size in sizes}, model)
+    for size, stages in cuts.items():
+        for index, stage in enumerate(stages):
+            members[f"stablehlo/step_{index}-{size}.mlirbc"] = lower(stage.module, stage.module.shapes, platform, "step")
     for name, function in programs.items():
-        for size in sizes:
+        for size in sizes if name != "step" or not cuts else ():
             members[f"stablehlo/{name}-{size}.mlirbc"] = lower(function, model.shapes(size, name), platform, name)
 
     text = sidecar.encode_json(
@@ -91,6 +97,7 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
         columns=model.column_specs(limits or {}),
         metrics=model.metrics,
         programs={name: columns.names for name in programs},
+        stages={"step": cuts[sizes[0]]} if cuts else None,
     )
     values = sidecar.encode_values(model.values())
     package.write(path, {sidecar.JSON_NAME: text, sidecar.VALUES_NAME: values, **members})

@@ -1,31 +1,16 @@
-"""Cuts a training step into stages: programs that run one after the other.
-
-A compiled program returns all of its results at its end. So that a worker can send the first gradients while it still
-computes the others, the step of a large model becomes several programs, cut where a share of the gradients is done.
+"""Cuts a training step of PyTorch into stages (stage_ends.py).
 
 All values of a step have numbers, in this order: its variables, its columns, its results (programs.py), and then the
-tensors that one stage passes to later ones. Stage.takes and Stage.gives are such numbers, in the order of the stage's
-arguments and results.
+tensors that one stage passes to later ones.
 """
 
-import dataclasses
 import operator
 import warnings
 
 import torch
 
 from disttrain.exporting.model import FROZEN, TRAINABLE
-
-MAX_STAGES = 5
-# Of the gradients of one stage. A worker sends buckets of 1 MiB (kMaxBucketWords in common/layout.h).
-LEAST_BYTES = 2 << 20
-
-
-@dataclasses.dataclass
-class Stage:
-    module: torch.fx.GraphModule
-    takes: list
-    gives: list
+from disttrain.exporting.stage_ends import Stage, ends_of_stages, is_worth_cutting
 
 
 def cut(program, functions):
@@ -36,15 +21,15 @@ def cut(program, functions):
         for place, variable in enumerate(each for each in described.variables if each.kind != FROZEN)
         if variable.kind == TRAINABLE
     }
-    if sum(sizes.values()) < 2 * LEAST_BYTES:
+    if not is_worth_cutting(sizes.values()):
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Without operators that change their arguments, any cut between two nodes is right.
         graph = _Graph(program.run_decompositions({}).module(check_guards=False))
     gradients = [(graph.order.get(graph.results[2 + place], 0), size) for place, size in sizes.items()]
-    ends = _ends(sorted(gradients))
-    if len(ends) < 2:
+    ends = ends_of_stages(gradients)
+    if not ends:
         return []
     graph.assign(ends)
     always = len(described.variables) if functions.batch.dynamic else None
@@ -59,20 +44,6 @@ def run_stages(stages, functions, arguments):
         for stage, function in zip(stages, functions):
             values.update(zip(stage.gives, function(*(values[number] for number in stage.takes))))
     return values
-
-
-def _ends(gradients):
-    """For each stage the place of its last gradient. gradients: (place in the graph, bytes), ascending."""
-    total = sum(size for _, size in gradients)
-    share = max(total / MAX_STAGES, LEAST_BYTES)
-    ends, done = [], 0
-    for place, size in gradients:
-        done += size
-        if done >= share:
-            ends.append(place)
-            done = 0
-    last = gradients[-1][0]
-    return ends if ends and ends[-1] == last else [*ends, last]
 
 
 class _Graph:

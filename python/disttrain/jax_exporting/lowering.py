@@ -1,5 +1,7 @@
 """Turns functions of JAX into programs of StableHLO."""
 
+import contextlib
+
 import jax
 import jax.export
 from jaxlib.mlir import ir
@@ -12,14 +14,21 @@ from disttrain.exporting.errors import ExportError
 STABLEHLO_VERSION = "1.8.0"
 
 
-def lower(function, shapes, platform, name):
-    """The function as a portable artifact of StableHLO, for inputs of these shapes."""
+@contextlib.contextmanager
+def naming(name, platform):
+    """Turns errors of JAX into an ExportError that names the program."""
     try:
-        exported = jax.export.export(jax.jit(function, keep_unused=True), platforms=[platform])(*shapes)
+        yield
     except ExportError:
         raise
     except Exception as error:
         raise ExportError(f"JAX can't make the program {name} for {platform}: {error}") from error
+
+
+def lower(function, shapes, platform, name):
+    """The function as a portable artifact of StableHLO, for inputs of these shapes."""
+    with naming(name, platform):
+        exported = jax.export.export(jax.jit(function, keep_unused=True), platforms=[platform])(*shapes)
     if exported.nr_devices != 1:
         raise ExportError(f"the program {name} needs {exported.nr_devices} devices; expected 1: a worker has one "
                           "device, and disttrain divides the batch among workers")

@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from disttrain import metrics  # noqa: E402
-from disttrain.exporting import stages  # noqa: E402
+from disttrain.exporting import stage_ends, stages  # noqa: E402
 from disttrain.exporting.batch import describe_batch  # noqa: E402
 from disttrain.exporting.decisions import SymbolWatch  # noqa: E402
 from disttrain.exporting.model import FROZEN, STATE, TRAINABLE, describe_model  # noqa: E402
@@ -90,7 +90,7 @@ class Traced:
             programs = {name: trace(self.functions, name, watch) for name in ("step", "evaluate", "predict")}
         self.programs = {name: program.module() for name, program in programs.items()}
         # These models are too small to be cut.
-        with unittest.mock.patch.object(stages, "LEAST_BYTES", 1):
+        with unittest.mock.patch.object(stage_ends, "LEAST_BYTES", 1):
             self.stages = stages.cut(programs["step"], self.functions)
         self.values = [variable.carried.clone() for variable in self.described.variables]
 

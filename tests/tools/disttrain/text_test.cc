@@ -53,7 +53,9 @@ TEST(FirstNewWarning, IsTheOneBehindTheLastThatWasSeen) {
   EXPECT_EQ(first_new_warning({"a", "b"}, {"a", "b", "c"}), 2u);
 }
 
-TEST(FirstNewWarning, MayHaveTheTextOfAnOldOne) { EXPECT_EQ(first_new_warning({"a"}, {"a", "a"}), 1u); }
+TEST(FirstNewWarning, MayHaveTheTextOfAnOldOne) {
+  EXPECT_EQ(first_new_warning({"a"}, {"a", "a"}), 1u);
+}
 
 TEST(FirstNewWarning, IsFoundAfterTheChiefHasDroppedTheOldest) {
   EXPECT_EQ(first_new_warning({"a", "b", "c"}, {"b", "c", "d"}), 2u);

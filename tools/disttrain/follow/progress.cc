@@ -24,7 +24,9 @@ double share_of(const Json& status) {
 }
 
 // The other lines of a reason or a warning are what a trainer printed.
-std::string first_line(const std::string& text) { return text.substr(0, unfolded(text).find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, unfolded(text).find('\n'));
+}
 
 }  // namespace
 

@@ -14,8 +14,9 @@ namespace disttrain::cli {
 std::string progress_line(const Json& status);
 // "3 steps were skipped, because ...", with what to do; "" if the job has skipped no step. Pure.
 std::string skipped_text(const Json& status);
-// Returns the index of the first warning in `now` that wasn't in `before`. Both are a job's newest warnings, oldest first.
-// The chief drops the oldest ones, and a restarted chief may have lost the newest ones. The same text may come again. Pure.
+// Returns the index of the first warning in `now` that wasn't in `before`. Both are a job's newest warnings, oldest
+// first. The chief drops the oldest ones, and a restarted chief may have lost the newest ones. The same text may come
+// again. Pure.
 std::size_t first_new_warning(const std::vector<std::string>& before, const std::vector<std::string>& now);
 // Prints a line on stderr. If a progress bar is on the terminal, the line comes below the bar.
 void say_below_bar(const std::string& line);

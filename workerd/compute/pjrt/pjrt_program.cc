@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "common/check.h"
 #include "common/doubles.h"
 #include "common/random.h"
 #include "workerd/compute/pjrt/program_set.h"
+#include "workerd/compute/pjrt/step_plan.h"
+#include "workerd/compute/ready_front.h"
 
 namespace disttrain::workerd::pjrt {
 namespace {
@@ -46,7 +48,11 @@ ArrayType array_type(abi::ElementType element, const std::vector<std::uint64_t>&
 class PjrtProgram final : public Computation {
  public:
   PjrtProgram(std::unique_ptr<Client> client, StableHloModel model)
-      : client_(std::move(client)), model_(std::move(model)), spec_(model_.spec), programs_(*client_, model_) {}
+      : client_(std::move(client)),
+        model_(std::move(model)),
+        spec_(model_.spec),
+        programs_(*client_, model_),
+        plan_(plan_step(model_)) {}
 
   const ModelSpec& describe() const override { return spec_; }
   Status takes(Program program, std::uint64_t examples) const override { return programs_.takes(program, examples); }
@@ -64,15 +70,19 @@ class PjrtProgram final : public Computation {
     DType dtype = DType::kFloat32;
   };
 
+  // One for each variable of ModelSpec. Nothing for those that aren't on the device.
+  using Variables = std::vector<std::optional<Buffer>>;
+
   Result<std::vector<Part>> begin(Program program, const Batch& batch);
   Status bring_frozen();
-  Result<std::vector<Buffer>> bring_variables(VariableKind kind, std::span<const float> flat) const;
-  Status bring_columns(const Batch& batch, const Part& part, std::vector<Buffer>& to) const;
-  Result<std::vector<Buffer>> run(const Part& part, const Batch& batch, const std::vector<Buffer>& trainable,
-                                  std::span<const float> state, const std::uint32_t* seed) const;
-  Status add_figures(const Part& part, const std::vector<Buffer>& outputs);
-  Status read_gradients(const std::vector<Buffer>& outputs, const Batch& batch, const Part& part,
-                        const RangeReady& ready);
+  Status bring_variables(VariableKind kind, std::span<const float> flat, Variables& to) const;
+  Result<std::vector<Buffer>> bring_others(const Batch& batch, const Part& part, const std::uint32_t* seed) const;
+  std::vector<const Buffer*> inputs_of(const Variables& variables, const std::vector<Buffer>& others) const;
+  Result<std::vector<Buffer>> run(const Part& part, const Batch& batch, const Variables& variables) const;
+  Status run_stages(const Batch& batch, const Part& part, const std::uint32_t* seed, Variables& variables);
+  Status add_figures(const Part& part, const Buffer& loss, const Buffer* accumulators);
+  Status settle(const std::vector<std::uint32_t>& settled, const std::vector<std::optional<Buffer>>& given,
+                const Batch& batch, const Part& part, Variables& variables);
   void add_gradient(const Place& place, bool is_first, double weight);
   void take_state(const Place& place, bool is_first);
 
@@ -81,11 +91,12 @@ class PjrtProgram final : public Computation {
   const StableHloModel model_;
   const ModelSpec& spec_;
   ProgramSet programs_;
+  StepPlan plan_;  // open() sorts its settled variables by their places in the flat arrays
 
   // of open()
   Layout layout_;
-  std::vector<Place> places_;          // for each variable
-  std::vector<std::size_t> in_order_;  // the variables in the order of the flat arrays
+  std::vector<Place> places_;  // for each variable
+  ReadyFront front_;
   std::span<float> parameters_;
   std::span<float> gradients_;
 
@@ -105,10 +116,10 @@ Status PjrtProgram::open(const Layout& layout, std::span<float> parameters, std:
   places_.clear();
   for (std::size_t i = 0; i < spec_.variables.size(); ++i)
     places_.push_back({layout.variable_begins[i], word_count(spec_.variables[i]), spec_.variables[i].dtype});
-  in_order_.resize(places_.size());
-  std::iota(in_order_.begin(), in_order_.end(), std::size_t{0});
-  std::sort(in_order_.begin(), in_order_.end(),
-            [this](std::size_t a, std::size_t b) { return places_[a].begin < places_[b].begin; });
+  for (PlannedStage& stage : plan_.stages)
+    std::sort(stage.settled.begin(), stage.settled.end(),
+              [this](std::uint32_t a, std::uint32_t b) { return places_[a].begin < places_[b].begin; });
+  front_ = ReadyFront(layout);
   parameters_ = parameters;
   gradients_ = gradients;
   layout_ = layout;
@@ -122,19 +133,19 @@ Result<std::vector<float>> PjrtProgram::initial_values() {
 Result<EngineOutput> PjrtProgram::step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) {
   const Result<std::vector<Part>> parts = begin(Program::kStep, batch);
   if (!parts) return tl::unexpected(parts.error());
-  Result<std::vector<Buffer>> trainable = bring_variables(VariableKind::kTrainable, parameters_);
-  if (!trainable) return tl::unexpected(trainable.error());
+  Variables variables;
+  if (Status status = bring_variables(VariableKind::kTrainable, parameters_, variables); !status)
+    return tl::unexpected(status.error());
+  const RangeReady to_nobody;
   for (std::size_t i = 0; i < parts->size(); ++i) {
-    const Part& part = (*parts)[i];
+    // A part begins with the state of the part before it.
+    if (Status status = bring_variables(VariableKind::kState, i > 0 ? gradients_ : parameters_, variables); !status)
+      return tl::unexpected(status.error());
     // Each part of each worker's step has random numbers of its own.
     const PhiloxBlock words =
         random_block(seed.job_seed, stream_of("pjrt step", seed.step), std::uint64_t{seed.rank} << 32 | i);
-    Result<std::vector<Buffer>> outputs = run(part, batch, *trainable, i > 0 ? gradients_ : parameters_, words.data());
-    const bool is_last = i + 1 == parts->size();
-    if (is_last) trainable->clear();  // nothing reads the parameters any more
-    if (!outputs) return tl::unexpected(outputs.error());
-    if (Status status = add_figures(part, *outputs); !status) return tl::unexpected(status.error());
-    if (Status status = read_gradients(*outputs, batch, part, is_last ? ready : RangeReady()); !status)
+    front_.begin(i + 1 == parts->size() ? ready : to_nobody);
+    if (Status status = run_stages(batch, (*parts)[i], words.data(), variables); !status)
       return tl::unexpected(status.error());
   }
   output_.metrics = metrics_;
@@ -144,12 +155,14 @@ Result<EngineOutput> PjrtProgram::step(const Batch& batch, const StepSeed& seed,
 Result<EngineOutput> PjrtProgram::evaluate(const Batch& batch) {
   const Result<std::vector<Part>> parts = begin(Program::kEvaluate, batch);
   if (!parts) return tl::unexpected(parts.error());
-  const Result<std::vector<Buffer>> trainable = bring_variables(VariableKind::kTrainable, parameters_);
-  if (!trainable) return tl::unexpected(trainable.error());
+  Variables variables;
+  for (const VariableKind kind : {VariableKind::kTrainable, VariableKind::kState})
+    if (Status status = bring_variables(kind, parameters_, variables); !status) return tl::unexpected(status.error());
   for (const Part& part : *parts) {
-    const Result<std::vector<Buffer>> outputs = run(part, batch, *trainable, parameters_, nullptr);
+    const Result<std::vector<Buffer>> outputs = run(part, batch, variables);
     if (!outputs) return tl::unexpected(outputs.error());
-    if (Status status = add_figures(part, *outputs); !status) return tl::unexpected(status.error());
+    const Buffer* const accumulators = spec_.metrics.empty() ? nullptr : &(*outputs)[1];
+    if (Status status = add_figures(part, (*outputs)[0], accumulators); !status) return tl::unexpected(status.error());
   }
   output_.metrics = metrics_;
   return output_;
@@ -158,14 +171,15 @@ Result<EngineOutput> PjrtProgram::evaluate(const Batch& batch) {
 Result<EngineOutput> PjrtProgram::predict(const Batch& batch) {
   const Result<std::vector<Part>> parts = begin(Program::kPredict, batch);
   if (!parts) return tl::unexpected(parts.error());
-  const Result<std::vector<Buffer>> trainable = bring_variables(VariableKind::kTrainable, parameters_);
-  if (!trainable) return tl::unexpected(trainable.error());
+  Variables variables;
+  for (const VariableKind kind : {VariableKind::kTrainable, VariableKind::kState})
+    if (Status status = bring_variables(kind, parameters_, variables); !status) return tl::unexpected(status.error());
   std::uint64_t width = 0;  // outputs of one example
   for (const Part& part : *parts) {
-    const Result<std::vector<Buffer>> outputs = run(part, batch, *trainable, parameters_, nullptr);
+    const Result<std::vector<Buffer>> outputs = run(part, batch, variables);
     if (!outputs) return tl::unexpected(outputs.error());
     std::uint64_t of_part = 1;
-    for (const std::int64_t dim : part.executable->outputs()[0].dims) of_part *= static_cast<std::uint64_t>(dim);
+    for (const std::int64_t dim : part.stages[0]->outputs()[0].dims) of_part *= static_cast<std::uint64_t>(dim);
     if (part.begin > 0 && of_part / part.examples != width)
       return fail(ErrorCode::kConfig, "the model's predict programs for different batch sizes return " +
                                           std::to_string(width) + " and " + std::to_string(of_part / part.examples) +
@@ -203,20 +217,23 @@ Status PjrtProgram::bring_frozen() {
 }
 
 // Brings the variables of one kind from an array in the order of the layout.
-Result<std::vector<Buffer>> PjrtProgram::bring_variables(VariableKind kind, std::span<const float> flat) const {
-  std::vector<Buffer> buffers;
+Status PjrtProgram::bring_variables(VariableKind kind, std::span<const float> flat, Variables& to) const {
+  to.resize(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const VariableSpec& variable = spec_.variables[i];
     if (variable.kind != kind) continue;
     Result<Buffer> buffer = Buffer::of(*client_, array_type(element_type(variable.dtype), variable.shape),
                                        std::as_bytes(flat.subspan(places_[i].begin, places_[i].words)));
     if (!buffer) return tl::unexpected(buffer.error());
-    buffers.push_back(std::move(*buffer));
+    to[i].emplace(std::move(*buffer));
   }
-  return buffers;
+  return {};
 }
 
-Status PjrtProgram::bring_columns(const Batch& batch, const Part& part, std::vector<Buffer>& to) const {
+// Brings a part's columns and, for a step, its seed.
+Result<std::vector<Buffer>> PjrtProgram::bring_others(const Batch& batch, const Part& part,
+                                                      const std::uint32_t* seed) const {
+  std::vector<Buffer> others;
   for (std::size_t i = 0; i < spec_.columns.size(); ++i) {
     const ColumnSpec& column = spec_.columns[i];
     const std::uint64_t record = element_count(column) * size_of(column.dtype);
@@ -225,68 +242,94 @@ Status PjrtProgram::bring_columns(const Batch& batch, const Part& part, std::vec
         *client_, array_type(element_type(column.dtype), column.shape, {static_cast<std::int64_t>(part.examples)}),
         batch.columns[i].bytes.subspan(part.begin * record, part.examples * record));
     if (!buffer) return tl::unexpected(buffer.error());
-    to.push_back(std::move(*buffer));
+    others.push_back(std::move(*buffer));
   }
-  return {};
-}
-
-// Runs a part's program. `state` has the values of the state variables, in the order of the layout. Nothing reads the
-// state and the columns when this function has returned.
-Result<std::vector<Buffer>> PjrtProgram::run(const Part& part, const Batch& batch, const std::vector<Buffer>& trainable,
-                                             std::span<const float> state, const std::uint32_t* seed) const {
-  const Result<std::vector<Buffer>> states = bring_variables(VariableKind::kState, state);
-  if (!states) return tl::unexpected(states.error());
-  std::vector<Buffer> others;
-  if (Status status = bring_columns(batch, part, others); !status) return tl::unexpected(status.error());
   if (seed != nullptr) {
     Result<Buffer> buffer = Buffer::of(*client_, {abi::kUint32Type, {2}}, std::as_bytes(std::span(seed, 2)));
     if (!buffer) return tl::unexpected(buffer.error());
     others.push_back(std::move(*buffer));
   }
-  std::vector<const Buffer*> inputs;
-  auto next_trainable = trainable.begin();
-  auto next_state = states->begin();
-  for (const VariableSpec& variable : spec_.variables)
-    inputs.push_back(variable.kind == VariableKind::kState ? &*next_state++ : &*next_trainable++);
-  for (const Buffer& buffer : frozen_) inputs.push_back(&buffer);
-  for (const Buffer& buffer : others) inputs.push_back(&buffer);
-  return part.executable->run(inputs);
+  return others;
 }
 
-// Adds the part's loss and metrics to the batch's.
-Status PjrtProgram::add_figures(const Part& part, const std::vector<Buffer>& outputs) {
-  float loss = 0.0F;
-  if (Status status = outputs[0].read(std::as_writable_bytes(std::span(&loss, 1))); !status) return status;
-  output_.loss_sum += static_cast<double>(loss) * static_cast<double>(part.examples);
-  if (spec_.metrics.empty()) return {};
-  std::vector<float> accumulators(metrics_.size());
-  if (Status status = outputs[1].read(std::as_writable_bytes(std::span(accumulators))); !status) return status;
-  for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i] += static_cast<double>(accumulators[i]);
+// A program's inputs, in the order of StableHloProgram.
+std::vector<const Buffer*> PjrtProgram::inputs_of(const Variables& variables, const std::vector<Buffer>& others) const {
+  std::vector<const Buffer*> inputs;
+  for (const std::optional<Buffer>& variable : variables) inputs.push_back(&*variable);
+  for (const Buffer& buffer : frozen_) inputs.push_back(&buffer);
+  for (const Buffer& buffer : others) inputs.push_back(&buffer);
+  return inputs;
+}
+
+// Runs a part of an evaluation or a prediction. Nothing reads the columns when this function has returned.
+Result<std::vector<Buffer>> PjrtProgram::run(const Part& part, const Batch& batch, const Variables& variables) const {
+  const Result<std::vector<Buffer>> others = bring_others(batch, part, nullptr);
+  if (!others) return tl::unexpected(others.error());
+  return part.stages[0]->run(inputs_of(variables, *others));
+}
+
+// Runs a part of a step. Announces the variables to front_ as they are settled.
+Status PjrtProgram::run_stages(const Batch& batch, const Part& part, const std::uint32_t* seed, Variables& variables) {
+  const Result<std::vector<Buffer>> others = bring_others(batch, part, seed);
+  if (!others) return tl::unexpected(others.error());
+  std::vector<const Buffer*> values = inputs_of(variables, *others);
+  DISTTRAIN_CHECK_EQ(values.size(), plan_.inputs);
+  DISTTRAIN_CHECK_EQ(part.stages.size(), plan_.stages.size());
+  values.resize(plan_.values);
+  std::vector<std::optional<Buffer>> given(plan_.values);
+  for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
+    const PlannedStage& stage = plan_.stages[s];
+    std::vector<const Buffer*> taken;
+    for (const std::uint32_t value : stage.takes) taken.push_back(values[value]);
+    Result<std::vector<Buffer>> outputs = part.stages[s]->run(taken);
+    if (!outputs) return tl::unexpected(outputs.error());
+    for (std::size_t i = 0; i < stage.gives.size(); ++i) {
+      given[stage.gives[i]].emplace(std::move((*outputs)[i]));
+      values[stage.gives[i]] = &*given[stage.gives[i]];
+    }
+    for (const std::uint32_t value : stage.dropped) given[value].reset();
+    if (Status status = settle(stage.settled, given, batch, part, variables); !status) return status;
+  }
+  return add_figures(part, *values[plan_.inputs], values[plan_.inputs + 1]);
+}
+
+// Adds the part's loss and metrics to the batch's. `accumulators` is null in a model without metrics.
+Status PjrtProgram::add_figures(const Part& part, const Buffer& loss, const Buffer* accumulators) {
+  float value = 0.0F;
+  if (Status status = loss.read(std::as_writable_bytes(std::span(&value, 1))); !status) return status;
+  output_.loss_sum += static_cast<double>(value) * static_cast<double>(part.examples);
+  if (accumulators == nullptr) return {};
+  std::vector<float> found(metrics_.size());
+  if (Status status = accumulators->read(std::as_writable_bytes(std::span(found))); !status) return status;
+  for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i] += static_cast<double>(found[i]);
   return {};
 }
 
-// Adds the part's gradients to the batch's, and takes its state.
-Status PjrtProgram::read_gradients(const std::vector<Buffer>& outputs, const Batch& batch, const Part& part,
-                                   const RangeReady& ready) {
+// Adds the part's gradients of these variables to the batch's, and takes their state. No stage of this part reads the
+// variables any more. After the last part they may change, so the device then forgets them.
+Status PjrtProgram::settle(const std::vector<std::uint32_t>& settled, const std::vector<std::optional<Buffer>>& given,
+                           const Batch& batch, const Part& part, Variables& variables) {
   const bool is_first = part.begin == 0;
+  const bool is_last = part.begin + part.examples == batch.examples;
   if (!is_first) part_gradients_.resize(gradients_.size());
   const std::span<float> destination = is_first ? gradients_ : std::span(part_gradients_);
-  const std::size_t first_output = spec_.metrics.empty() ? 1 : 2;
+  const std::size_t first_result = plan_.inputs + 2;
   std::vector<PendingRead> reads;
-  for (const std::size_t i : in_order_) {
-    Result<PendingRead> read = outputs[first_output + i].start_read(
-        std::as_writable_bytes(destination.subspan(places_[i].begin, places_[i].words)));
+  for (const std::uint32_t v : settled) {
+    Result<PendingRead> read = given[first_result + v]->start_read(
+        std::as_writable_bytes(destination.subspan(places_[v].begin, places_[v].words)));
     if (!read) return tl::unexpected(read.error());
     reads.push_back(std::move(*read));
   }
-  for (std::size_t at = 0; at < in_order_.size(); ++at) {
-    const std::size_t i = in_order_[at];
+  for (std::size_t at = 0; at < settled.size(); ++at) {
+    const std::uint32_t v = settled[at];
     if (Status status = reads[at].wait(); !status) return status;
-    if (spec_.variables[i].kind == VariableKind::kState)
-      take_state(places_[i], is_first);
+    if (spec_.variables[v].kind == VariableKind::kState)
+      take_state(places_[v], is_first);
     else if (part.examples < batch.examples)
-      add_gradient(places_[i], is_first, static_cast<double>(part.examples) / static_cast<double>(batch.examples));
-    if (ready) ready(places_[i].begin, places_[i].begin + places_[i].words);
+      add_gradient(places_[v], is_first, static_cast<double>(part.examples) / static_cast<double>(batch.examples));
+    if (is_last) variables[v].reset();
+    front_.final_whole(v);
   }
   return {};
 }

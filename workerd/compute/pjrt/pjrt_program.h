@@ -10,8 +10,9 @@
 // keeps its old value: batch normalization of one example may have no variance.
 //
 // A program is compiled when it is first used. On the CPU, XLA reads parameters and columns in place where they are
-// aligned well. Gradients take one copy, from the device to the flat array; they become ready variable by variable. The
-// number of compute threads is the plugin's choice. XLA uses one for each processor.
+// aligned well. Gradients take one copy, from the device to the flat array; they become ready variable by variable, and
+// after each stage of a step that has several. The number of compute threads is the plugin's choice. XLA uses one for
+// each processor.
 #pragma once
 
 #include <memory>

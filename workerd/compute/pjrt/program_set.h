@@ -11,11 +11,12 @@
 
 namespace disttrain::workerd::pjrt {
 
-// The examples [begin, begin + examples) of a batch, and the program for so many examples.
+// The examples [begin, begin + examples) of a batch, and the program for so many examples: its stages in order, or one
+// executable. They are valid until the ProgramSet's end.
 struct Part {
   std::uint64_t begin = 0;
   std::uint64_t examples = 0;
-  Executable* executable = nullptr;  // valid until the ProgramSet's end
+  std::vector<Executable*> stages;
 };
 
 class ProgramSet {
@@ -34,8 +35,9 @@ class ProgramSet {
   Result<std::vector<Part>> parts_of(Program program, std::uint64_t examples);
 
  private:
-  // The indices of a program for its sizes, the largest size first.
-  std::vector<std::size_t> largest_first(Program program) const;
+  // The batch sizes of a program, the largest size first.
+  std::vector<std::uint64_t> largest_first(Program program) const;
+  Result<std::vector<Executable*>> stages_of(Program program, std::uint64_t size);
   Result<Executable*> executable(std::size_t program);
 
   const Client& client_;

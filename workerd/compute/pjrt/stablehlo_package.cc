@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -28,22 +29,28 @@ std::string member_of(const StableHloProgram& program) {
   std::string name(kFolder);
   for (const Kind& kind : kKinds)
     if (kind.program == program.program) name += kind.name;
+  if (program.stage) name += "_" + std::to_string(*program.stage);
   return name + "-" + std::to_string(program.batch) + std::string(kSuffix);
 }
 
 // The program whose member has this name. None if the member is no program.
 std::optional<StableHloProgram> program_of(std::string_view member) {
   if (!member.starts_with(kFolder) || !member.ends_with(kSuffix)) return std::nullopt;
+  const char* const end = member.data() + member.size() - kSuffix.size();
   for (const Kind& kind : kKinds) {
-    const std::string start = std::string(kFolder) + std::string(kind.name) + "-";
+    const std::string start = std::string(kFolder) + std::string(kind.name);
     if (!member.starts_with(start)) continue;
-    StableHloProgram program{kind.program, 0};
-    const char* const end = member.data() + member.size() - kSuffix.size();
-    const auto [rest, error] = std::from_chars(member.data() + start.size(), end, program.batch);
-    // The comparison refuses another spelling of the number, such as 064.
-    if (error == std::errc() && rest == end && program.batch >= 1 && program.batch <= kMaxBatch &&
-        member_of(program) == member)
-      return program;
+    StableHloProgram program{kind.program, 0, std::nullopt};
+    const char* at = member.data() + start.size();
+    if (*at == '_') {
+      std::uint32_t stage = 0;
+      at = std::from_chars(at + 1, end, stage).ptr;
+      program.stage = stage;
+    }
+    if (at == end || *at != '-') continue;
+    std::from_chars(at + 1, end, program.batch);
+    // The comparison refuses what isn't a number, and another spelling of one, such as 064.
+    if (program.batch >= 1 && program.batch <= kMaxBatch && member_of(program) == member) return program;
   }
   return std::nullopt;
 }
@@ -76,6 +83,18 @@ class PackageSource final : public StableHloSource {
   checkpoint::DiskFiles files_;
   std::optional<program::Package> package_;  // set by open()
 };
+
+// Whether each batch size of the step has a program for each of so many stages, or one program if there is one stage.
+// There are no two equal ones.
+bool has_all_stages(const std::vector<StableHloProgram>& programs, std::size_t stages) {
+  std::map<std::uint64_t, std::size_t> counts;  // batch size -> its programs
+  for (const StableHloProgram& each : programs) {
+    if (each.program != Program::kStep) continue;
+    if (each.stage ? stages == 1 || *each.stage >= stages : stages > 1) return false;
+    ++counts[each.batch];
+  }
+  return std::all_of(counts.begin(), counts.end(), [stages](const auto& each) { return each.second == stages; });
+}
 
 tl::unexpected<Error> misfit(const std::string& path, const std::string& what) {
   return fail(ErrorCode::kData, path + ": " + what + "; export the model again with disttrain.export_jax");
@@ -125,7 +144,18 @@ Status read_programs(program::Package& package, StableHloModel& model) {
     if (std::none_of(model.programs.begin(), model.programs.end(),
                      [&kind](const StableHloProgram& program) { return program.program == kind.program; }))
       return misfit(package.path(), "no member has the program " + std::string(kind.name));
+    if (kind.program != Program::kStep) continue;
+    const std::vector<program::SidecarStage>& stages = described->second.stages;
+    if (!has_all_stages(model.programs, stages.size()))
+      return misfit(package.path(),
+                    "the step's members aren't those of its " + std::to_string(stages.size()) + " stages");
+    if (stages.size() > 1)
+      for (const program::SidecarStage& stage : stages) model.stages.push_back({stage.takes, stage.gives});
   }
+  if (std::any_of(model.programs.begin(), model.programs.end(), [](const StableHloProgram& each) {
+        return each.program != Program::kStep && each.stage.has_value();
+      }))
+    return misfit(package.path(), "a program that isn't the step has stages");
   return {};
 }
 

@@ -1,5 +1,6 @@
 // Reads a package that disttrain.export_jax wrote (python/disttrain/jax_export.py). Each program is a member of the
-// package, which is named after the program and its batch size: "stablehlo/step-64.mlirbc".
+// package, which is named after the program and its batch size: "stablehlo/step-64.mlirbc". If a step has stages, each
+// has a member: "stablehlo/step_0-64.mlirbc" and so on.
 #pragma once
 
 #include <string>

@@ -14,8 +14,8 @@ namespace disttrain::workerd {
 // least 1. It may take seconds for a large model. The file must stay until initial_values() was called, if it is
 // called. Any thread.
 //
-// The Computation: a step announces its ranges one after the other when the whole program has run, because a compiled
-// program can't say earlier what is final. A state variable whose new value isn't finite keeps its old value: batch
+// The Computation: a step announces its ranges after each of its stages (common/program/sidecar.h). A TorchScript step,
+// which autograd computes, has no stages. A state variable whose new value isn't finite keeps its old value: batch
 // norm of a single record has no variance. The randomness of a step (dropout) comes from libtorch's default generator,
 // which each step seeds with its StepSeed. The same step on the same processor with the same number of threads gives
 // the same bits.

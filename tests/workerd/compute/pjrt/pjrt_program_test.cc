@@ -149,6 +149,38 @@ StableHloModel linear_model(const std::vector<std::uint64_t>& sizes) {
   return model;
 }
 
+// The same model, whose step has two stages. The first one gives the gradient of `noise`, and passes the errors to the
+// second one, which gives the gradient of `w` and the new state.
+StableHloModel staged_model(const std::vector<std::uint64_t>& sizes) {
+  // Inputs: 0 w, 1 seen, 2 noise, 3 scale, 4 x, 5 y, 6 the seed. Results: 7 loss, 8 accumulators, 9 w, 10 seen, 11
+  // noise.
+  constexpr std::uint32_t kErrors = 12;
+  StableHloModel model = linear_model(sizes);
+  model.stages = {{{0, 3, 4, 5, 6}, {7, 8, 11, kErrors}}, {{1, 3, 4, kErrors}, {9, 10}}};
+  auto& source = static_cast<Source&>(*model.source);
+  const std::string seeds = "%seeds = stablehlo.convert %seed : (tensor<2xui32>) -> tensor<2xf32>\n";
+  for (const std::uint64_t size : sizes) {
+    const auto step = std::find(model.programs.begin(), model.programs.end(), StableHloProgram{Program::kStep, size});
+    const auto place = step - model.programs.begin();
+    step->stage = 0;
+    source.codes[static_cast<std::size_t>(place)] = module_of(
+        "%w: tensor<3xf32>, %scale: tensor<f32>, %x: tensor<Nx3xf32>, %y: tensor<Nxi32>, %seed: tensor<2xui32>",
+        "tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<Nxf32>",
+        std::string(kForward) + kLoss + seeds +
+            "return %loss, %metrics, %seeds, %error : tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<Nxf32>",
+        size);
+    model.programs.push_back({Program::kStep, size, 1});
+    source.codes.push_back(
+        module_of("%seen: tensor<f32>, %scale: tensor<f32>, %x: tensor<Nx3xf32>, %error: tensor<Nxf32>",
+                  "tensor<3xf32>, tensor<f32>",
+                  "%count = stablehlo.constant dense<N.0> : tensor<f32>\n" + replace_all(kGradients, seeds, "") +
+                      "return %gradient, %seen_now : tensor<3xf32>, tensor<f32>",
+                  size));
+  }
+  source.programs = model.programs;
+  return model;
+}
+
 // Records of the two columns.
 struct Data {
   explicit Data(std::uint64_t examples) {
@@ -273,6 +305,47 @@ TEST_F(PjrtProgramTest, ParametersMayBeOverwrittenOnceTheirGradientsAreReady) {
   };
   ASSERT_TRUE(program_->step(data.batch(), {}, overwrite));
   EXPECT_THAT(w_gradient(), Pointwise(FloatNear(1e-5F), reference.gradient));
+}
+
+TEST_F(PjrtProgramTest, StagesComputeWhatTheWholeStepDoes) {
+  open(staged_model({4, 1}));
+  for (const std::uint64_t examples : {1U, 4U, 6U}) {
+    const Data data(examples);
+    const Reference reference(data);
+    const Result<EngineOutput> output = step(data);
+    ASSERT_TRUE(output) << output.error().message;
+    EXPECT_NEAR(output->loss_sum, reference.loss_sum, 1e-4) << examples;
+    EXPECT_THAT(output->metrics, ElementsAre(testing::DoubleNear(reference.loss_sum, 1e-4), examples));
+    EXPECT_THAT(w_gradient(), Pointwise(FloatNear(1e-5F), reference.gradient)) << examples;
+    EXPECT_EQ(gradients_[2], static_cast<float>(examples)) << "each part begins with the state of the part before";
+    EXPECT_NE(gradients_[0], 0.0F);
+    EXPECT_THAT(ranges_, ElementsAre(std::pair(0, 2), std::pair(2, 3), std::pair(3, 6)));
+  }
+}
+
+TEST_F(PjrtProgramTest, TheFirstGradientsAreReadyBeforeTheLastStageRuns) {
+  open(staged_model({4}));
+  const Data data(4);
+  const Reference reference(data);
+  gradients_.assign(6, 42.0F);
+  std::vector<std::vector<float>> found;  // the gradient of w whenever a range is ready
+  ASSERT_TRUE(program_->step(data.batch(), {}, [&](std::uint64_t begin, std::uint64_t end) {
+    found.push_back(w_gradient());
+    for (std::uint64_t e = begin; e < end; ++e) parameters_[e] = 1e30F;
+  }));
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_THAT(found[0], testing::Each(42.0F));
+  EXPECT_THAT(found[2], Pointwise(FloatNear(1e-5F), reference.gradient));
+}
+
+TEST_F(PjrtProgramTest, AStageWhoseOutputsDontFitIsRefused) {
+  StableHloModel model = staged_model({4});
+  std::swap(model.stages[1].gives[0], model.stages[1].gives[1]);
+  open(std::move(model));
+  const Result<EngineOutput> output = step(Data(4));
+  ASSERT_FALSE(output);
+  EXPECT_THAT(output.error().message, HasSubstr("program \"step_1-4\" doesn't fit its model: output 0 is float32[3]; "
+                                                "expected float32[]"));
 }
 
 TEST_F(PjrtProgramTest, EachStepReadsTheParametersAsTheyAreThen) {
