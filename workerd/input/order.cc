@@ -64,18 +64,46 @@ std::uint64_t Permutation::at(std::uint64_t i) const {
   return out;
 }
 
+// Each step of a network waits for the one before. The networks of several numbers don't wait for each other.
+void Permutation::fill(std::uint64_t first, std::span<std::uint64_t> out) const {
+  constexpr std::size_t kLanes = 8;
+  std::size_t done = 0;
+  for (; done + kLanes <= out.size(); done += kLanes) {
+    DISTTRAIN_CHECK_LE(first + done + kLanes, size_);
+    std::uint32_t left[kLanes];
+    std::uint32_t right[kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const auto number = static_cast<std::uint32_t>(first + done + lane);
+      left[lane] = number % left_sides_;
+      right[lane] = number / left_sides_;
+    }
+    for (int round = 0; round < kRounds; round += 2) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        left[lane] = added(left[lane], scaled(mixed(keys_[round] ^ right[lane]), left_sides_), left_sides_);
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        right[lane] = added(right[lane], scaled(mixed(keys_[round + 1] ^ left[lane]), right_sides_), right_sides_);
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::uint64_t number = left[lane] + std::uint64_t{right[lane]} * left_sides_;
+      out[done + lane] = number < size_ ? number : at(first + done + lane);
+    }
+  }
+  for (; done < out.size(); ++done) out[done] = at(first + done);
+}
+
 // The order of one epoch.
 class EpochOrder::Epoch {
  public:
   virtual ~Epoch() = default;
-  virtual std::uint64_t record_at(std::uint64_t position) const = 0;
+  // Sets `out` to the records at the positions from `first` on.
+  virtual void records_at(std::uint64_t first, std::span<std::uint64_t> out) const = 0;
 };
 
 class EpochOrder::AllRecords final : public Epoch {
  public:
   AllRecords(const OrderOptions& options, std::uint32_t epoch)
       : permutation_(options.records, options.seed, stream_of("shuffle", epoch)) {}
-  std::uint64_t record_at(std::uint64_t position) const override { return permutation_.at(position); }
+  void records_at(std::uint64_t first, std::span<std::uint64_t> out) const override { permutation_.fill(first, out); }
 
  private:
   const Permutation permutation_;
@@ -83,7 +111,7 @@ class EpochOrder::AllRecords final : public Epoch {
 
 class EpochOrder::Blocks final : public Epoch {
  public:
-  Blocks(const OrderOptions& options, std::uint32_t epoch) : window_(options.window) {
+  Blocks(const OrderOptions& options, std::uint32_t epoch) : window_(options.window), records_(options.records) {
     const std::vector<std::uint64_t>& begins = options.blocks;
     std::vector<std::uint32_t> order(begins.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -101,12 +129,24 @@ class EpochOrder::Blocks final : public Epoch {
     }
   }
 
-  std::uint64_t record_at(std::uint64_t position) const override {
-    const std::size_t window = block_of(position) / window_;
-    const std::uint64_t begin = blocks_[window * window_].position;
-    const std::uint64_t shuffled = begin + windows_[window].at(position - begin);
-    const Block& block = blocks_[block_of(shuffled)];
-    return block.first_record + (shuffled - block.position);
+  void records_at(std::uint64_t first, std::span<std::uint64_t> out) const override {
+    while (!out.empty()) {
+      const std::size_t window = block_of(first) / window_;
+      const std::span<const Block> blocks =
+          std::span(blocks_).subspan(window * window_).first(std::min(window_, blocks_.size() - window * window_));
+      const std::uint64_t begin = blocks.front().position;
+      const std::uint64_t end =
+          (window + 1) * window_ < blocks_.size() ? blocks_[(window + 1) * window_].position : records_;
+      const auto part = out.first(std::min<std::uint64_t>(out.size(), end - first));
+      windows_[window].fill(first - begin, part);
+      for (std::uint64_t& record : part) {
+        const std::uint64_t shuffled = begin + record;
+        const Block& block = blocks.size() == 1 ? blocks.front() : blocks_[block_of(shuffled)];
+        record = block.first_record + (shuffled - block.position);
+      }
+      out = out.subspan(part.size());
+      first += part.size();
+    }
   }
 
  private:
@@ -122,6 +162,7 @@ class EpochOrder::Blocks final : public Epoch {
   }
 
   const std::uint64_t window_;
+  const std::uint64_t records_;
   std::vector<Block> blocks_;  // in their new order
   std::vector<Permutation> windows_;
 };
@@ -138,7 +179,9 @@ class EpochOrder::Buffer final : public Epoch {
       std::swap(records_[i], records_[i + random.below(choices)]);
     }
   }
-  std::uint64_t record_at(std::uint64_t position) const override { return records_[position]; }
+  void records_at(std::uint64_t first, std::span<std::uint64_t> out) const override {
+    std::copy_n(records_.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+  }
 
  private:
   std::vector<std::uint32_t> records_;
@@ -161,8 +204,13 @@ void EpochOrder::records_at(std::uint32_t epoch, std::span<const Interval> posit
   const std::shared_ptr<const Epoch> order = is_file_order ? nullptr : order_of(epoch);
   for (const Interval& interval : positions) {
     DISTTRAIN_CHECK_LE(interval.end, options_.records);
-    for (std::uint64_t position = interval.begin; position < interval.end; ++position)
-      out.push_back(is_file_order ? position : order->record_at(position));
+    const std::size_t old = out.size();
+    out.resize(old + (interval.end - std::min(interval.begin, interval.end)));
+    const std::span<std::uint64_t> added_records = std::span(out).subspan(old);
+    if (is_file_order)
+      std::iota(added_records.begin(), added_records.end(), interval.begin);
+    else
+      order->records_at(interval.begin, added_records);
   }
 }
 

@@ -47,6 +47,35 @@ TEST(EpochOrder, HasEachRecordOnce) {
   }
 }
 
+// Some of these sizes aren't a product of the network's two sides, so some numbers go through it again.
+TEST(Permutation, FillGivesTheNumbersOfAt) {
+  for (const std::uint64_t size : {1, 2, 7, 8, 9, 100, 1023, 1024, 1025, 5000, 1'000'003}) {
+    const Permutation permutation(size, 5, 6);
+    for (const std::uint64_t first : {std::uint64_t{0}, size / 3, size - 1}) {
+      Order filled(std::min<std::uint64_t>(size - first, 2000));
+      permutation.fill(first, filled);
+      for (std::size_t i = 0; i < filled.size(); ++i) ASSERT_EQ(filled[i], permutation.at(first + i)) << size;
+    }
+  }
+}
+
+TEST(EpochOrder, PositionsGiveTheSameRecordsOneByOneAndTogether) {
+  for (const ShuffleKind kind : {ShuffleKind::kNone, ShuffleKind::kEpoch, ShuffleKind::kBuffer, ShuffleKind::kBlocks}) {
+    const EpochOrder order(options_of(1000, kind, 42));
+    Order all;
+    order.records_at(3, std::vector<Interval>{{0, 1000}}, all);
+    Order one;
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      order.records_at(3, std::vector<Interval>{{i, i + 1}}, one);
+      ASSERT_EQ(one, Order{all[i]}) << i;
+    }
+    order.records_at(3, std::vector<Interval>{{990, 1000}, {5, 5}, {3, 20}}, one);
+    Order expected(all.begin() + 990, all.end());
+    expected.insert(expected.end(), all.begin() + 3, all.begin() + 20);
+    EXPECT_EQ(one, expected);
+  }
+}
+
 TEST(EpochOrder, NoneIsFileOrder) {
   EXPECT_EQ(order_of(options_of(100, ShuffleKind::kNone, 1), 5), identity(100));
 }
