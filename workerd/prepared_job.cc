@@ -4,7 +4,7 @@
 #include "common/memory_plan.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/numbered_dataset.h"
-#include "workerd/input/parquet/parquet_tables.h"
+#include "workerd/input/parquet/parquet_functions.h"
 
 namespace disttrain::workerd {
 
@@ -17,7 +17,7 @@ bool has_data(const JobConfig& config) {
 // Reads a data set. If there is an engine, checks that the data fits its model.
 Result<std::unique_ptr<input::Dataset>> load(input::Source source, const PreparedJob& prepared, const Engine* engine) {
   source.is_cancelled = prepared.is_cancelled;
-  source.open_parquet = input::open_parquet_tables;
+  source.parquet = &input::parquet_functions();
   if (engine != nullptr) input::keep_types_of(engine->describe(), source);
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
   if (data && engine != nullptr)

@@ -23,7 +23,7 @@
 #include "workerd/input/data_figures.h"
 #include "workerd/input/dataset.h"
 #include "workerd/input/numbered_dataset.h"
-#include "workerd/input/parquet/parquet_tables.h"
+#include "workerd/input/parquet/parquet_functions.h"
 #include "workerd/input/prefetcher.h"
 
 namespace disttrain::bench {
@@ -66,7 +66,7 @@ std::unique_ptr<input::ReadyBatch> next_batch(input::Prefetcher& prefetcher) {
 void run(const JobConfig& job, std::uint32_t epochs) {
   const Clock::time_point begin = Clock::now();
   input::Source source = input::training_source(job.data);
-  source.open_parquet = input::open_parquet_tables;
+  source.parquet = &input::parquet_functions();
   const std::unique_ptr<input::Dataset> dataset = value_or_exit(input::load_dataset(source));
   const double open_seconds = seconds_since(begin);
 

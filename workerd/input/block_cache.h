@@ -9,13 +9,34 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "common/result.h"
 #include "workerd/input/columns.h"
 
 namespace disttrain::input {
 
+// Several threads use a block, and the last one gives its memory back.
 using BlockOfRows = std::shared_ptr<const EncodedRows>;
+
+// Memory of blocks that nobody uses any more. Fresh memory costs more time than decoding: the kernel must clear it. Any
+// thread may use it, and blocks may outlive it.
+class SpareRows {
+ public:
+  // Empty rows, which may have memory.
+  std::unique_ptr<EncodedRows> take();
+  // When the last copy of the result is gone, the memory is spare.
+  BlockOfRows keep(std::unique_ptr<EncodedRows> rows);
+
+ private:
+  static constexpr std::size_t kMost = 2;
+
+  struct Spares {
+    std::mutex mutex;  // guards the member below
+    std::vector<std::unique_ptr<EncodedRows>> rows;
+  };
+  const std::shared_ptr<Spares> spares_ = std::make_shared<Spares>();
+};
 
 // Any thread may use it.
 class BlockCache {
@@ -23,15 +44,16 @@ class BlockCache {
   explicit BlockCache(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
   // Whether the caller must make this block: it isn't there, and no other thread makes it. The caller then calls put().
-  bool claim(std::size_t block);
+  // If there are too many bytes with those that it will take, drops the blocks that were used the longest time ago.
+  bool claim(std::size_t block, std::uint64_t bytes);
   // Gives a claimed block or, if it can't be made, the error, to all threads that wait for it. A later claim of a block
-  // with an error succeeds. Drops the blocks that were used the longest time ago, if there are too many bytes.
+  // with an error succeeds.
   void put(std::size_t block, Result<BlockOfRows> made);
 
   // Waits until the block is made, if another thread makes it. Returns nothing if nobody does: claim it then.
   std::optional<Result<BlockOfRows>> get(std::size_t block);
 
-  // Of the blocks that are kept.
+  // Of the blocks that are kept or being made.
   std::uint64_t bytes() const;
 
  private:
@@ -41,6 +63,8 @@ class BlockCache {
     BlockOfRows rows;
     std::uint64_t bytes = 0;
   };
+
+  void drop_old(std::size_t but);
 
   const std::uint64_t most_bytes_;
   mutable std::mutex mutex_;  // guards the members below

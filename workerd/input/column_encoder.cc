@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <span>
@@ -25,6 +27,43 @@ std::uint64_t hash_of_word(std::string_view word) {
   for (const char c : word) hash = hashed(hash, static_cast<std::uint8_t>(c));
   return hash;
 }
+
+bool has_nan(const std::vector<float>& values) {
+  bool found = false;
+  for (const float value : values) found |= value != value;
+  return found;
+}
+
+// Remembers the numbers of the words of one table by the addresses of their text: some decoders give equal words the
+// same text. It has few places; a word drops another one from its place.
+template <typename Number>
+class KnownWords {
+ public:
+  const Number* find(std::string_view word) const {
+    const Place& place = places_[index_of(word)];
+    return place.text == word.data() && place.size == word.size() ? &place.number : nullptr;
+  }
+  Number keep(std::string_view word, Number number) {
+    places_[index_of(word)] = {word.data(), word.size(), number};
+    return number;
+  }
+
+ private:
+  struct Place {
+    const char* text = &kNoText;
+    std::size_t size = 0;
+    Number number{};
+  };
+  static constexpr std::size_t kPlaces = 256;
+  static constexpr char kNoText = '\0';  // no word has its address
+
+  static std::size_t index_of(std::string_view word) {
+    const auto address = reinterpret_cast<std::uintptr_t>(word.data());
+    return (address ^ (address >> 8)) % kPlaces;
+  }
+
+  std::array<Place, kPlaces> places_;
+};
 
 tl::unexpected<Error> unknown_label(const std::string& place, const ColumnSection& section, std::string_view word,
                                     const std::vector<std::string>& vocabulary) {
@@ -79,27 +118,51 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
 Status ColumnEncoder::encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows,
                              const Images& images) const {
   const std::uint64_t old = rows.records;
-  rows.records += table.records;
+  add_rows(table.records, rows);
+  const RowsOut to = rows_at(rows, old);
+  if (Status ok = encode_columns(table, 0, table.columns.size(), place_of, to, images); !ok) return ok;
+  encode_crosses(table.records, to);
+  return {};
+}
+
+void ColumnEncoder::add_rows(std::uint64_t records, EncodedRows& rows) const {
+  rows.records += records;
   rows.inputs.resize(has_pixels_ ? 0 : rows.records * inputs_);
   rows.pixels.resize(has_pixels_ ? rows.records * inputs_ : 0);
   rows.categories.resize(rows.records * categories_);
-  float* const inputs = rows.inputs.data() + (has_pixels_ ? 0 : old * inputs_);
-  std::int32_t* const categories = rows.categories.data() + old * categories_;
+  rows.classes.resize(has_classes_ ? rows.records : 0);
+  rows.targets.resize(has_classes_ ? 0 : rows.records);
+}
+
+RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
+  return {.inputs = rows.inputs.data() + (has_pixels_ ? 0 : first * inputs_),
+          .pixels = rows.pixels.data() + (has_pixels_ ? first * inputs_ : 0),
+          .categories = rows.categories.data() + first * categories_,
+          .classes = rows.classes.data() + (has_classes_ ? first : 0),
+          .targets = rows.targets.data() + (has_classes_ ? 0 : first)};
+}
+
+Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std::size_t end, const PlaceOf& place_of,
+                                     const RowsOut& to, const Images& images) const {
   for (const Column& column : columns_) {
+    if (!column.cross.empty() || column.from < begin || column.from >= end) continue;
     Status ok;
     if (is_number(*column.section))
-      ok = encode_numbers(column, table, place_of, inputs + column.to);
+      ok = encode_numbers(column, table, place_of, to.inputs + column.to);
     else if (is_image(*column.section))
-      ok = encode_pixels(column, table, place_of, images, rows.pixels.data() + old * inputs_);
+      ok = encode_pixels(column, table, place_of, images, to.pixels);
     else if (column.section->kind == ColumnKind::kLabel)
-      ok = encode_labels(column, table, place_of, rows);
-    else if (column.cross.empty())
-      ok = encode_categories(column, table, place_of, categories + column.to);
+      ok = encode_labels(column, table, place_of, to);
+    else
+      ok = encode_categories(column, table, place_of, to.categories + column.to);
     if (!ok) return ok;
   }
-  for (const Column& column : columns_)
-    if (!column.cross.empty()) encode_cross(column, table.records, categories);
   return {};
+}
+
+void ColumnEncoder::encode_crosses(std::uint64_t records, const RowsOut& to) const {
+  for (const Column& column : columns_)
+    if (!column.cross.empty()) encode_cross(column, records, to.categories);
 }
 
 Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, const PlaceOf& place_of,
@@ -112,6 +175,10 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
   const bool is_plain = section.normalise == Normalise::kNone;
   const bool may_lack = !from.lengths.empty() && column.elements == 1;
   const float* value = from.floats.data();
+  if (from.lengths.empty() && is_plain && column.elements == 1 && !has_nan(from.floats)) {
+    for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) *to = value[i];
+    return {};
+  }
   for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
     const bool lacks = may_lack && from.lengths[i] == 0;
     for (std::uint64_t e = 0; e < column.elements; ++e) {
@@ -161,14 +228,17 @@ Status ColumnEncoder::encode_categories(const Column& column, const Table& table
     }
     return {};
   }
+  KnownWords<std::int32_t> known;
   for (std::uint64_t i = 0; i < table.records; ++i, to += categories_) {
     const std::string_view word = from.bytes[i];
-    if (section.hash > 0) {
-      *to = static_cast<std::int32_t>(hash_of_word(word) % section.hash);
-      continue;
+    if (const std::int32_t* const number = known.find(word)) {
+      *to = *number;
+    } else if (section.hash > 0) {
+      *to = known.keep(word, static_cast<std::int32_t>(hash_of_word(word) % section.hash));
+    } else {
+      const auto found = column.numbers.find(word);
+      *to = known.keep(word, found == column.numbers.end() ? 0 : found->second);
     }
-    const auto found = column.numbers.find(word);
-    *to = found == column.numbers.end() ? 0 : found->second;
   }
   return {};
 }
@@ -186,14 +256,16 @@ void ColumnEncoder::encode_cross(const Column& column, std::uint64_t records, st
 }
 
 Status ColumnEncoder::encode_labels(const Column& column, const Table& table, const PlaceOf& place_of,
-                                    EncodedRows& rows) const {
+                                    const RowsOut& to) const {
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(*column.section, from, 1, place_of); !ok) return ok;
-  std::string_view last;
-  double number = 0.0;
+  KnownWords<double> known;
   for (std::uint64_t i = 0; i < table.records; ++i) {
     const std::string_view word = from.bytes[i];
-    if (i == 0 || word != last) {
+    double number = 0.0;
+    if (const double* const its = known.find(word)) {
+      number = *its;
+    } else {
       const std::string_view bare = stripped(word, column.section->strip);
       const auto found = column.numbers.find(bare);
       if (found != column.numbers.end()) {
@@ -203,12 +275,12 @@ Status ColumnEncoder::encode_labels(const Column& column, const Table& table, co
         if (!read) return tl::unexpected(read.error());
         number = *read;
       }
-      last = word;
+      known.keep(word, number);
     }
     if (has_classes_)
-      rows.classes.push_back(static_cast<std::int64_t>(number));
+      to.classes[i] = static_cast<std::int64_t>(number);
     else
-      rows.targets.push_back(static_cast<float>(number));
+      to.targets[i] = static_cast<float>(number);
   }
   return {};
 }

@@ -21,6 +21,7 @@
 #include "common/config/job_config.h"
 #include "common/result.h"
 #include "workerd/input/dataset.h"
+#include "workerd/input/large_array.h"
 #include "workerd/input/table.h"
 
 namespace disttrain::input {
@@ -106,11 +107,11 @@ std::vector<std::uint32_t> category_sizes(const std::vector<ColumnSection>& colu
 // Encoded records: their values one record after the other.
 struct EncodedRows {
   std::uint64_t records = 0;
-  std::vector<float> inputs;
-  std::vector<std::uint8_t> pixels;  // inputs that are images
-  std::vector<std::int32_t> categories;
-  std::vector<std::int64_t> classes;  // labels that are classes
-  std::vector<float> targets;         // other labels
+  LargeArray<float> inputs;
+  LargeArray<std::uint8_t> pixels;  // inputs that are images
+  LargeArray<std::int32_t> categories;
+  LargeArray<std::int64_t> classes;  // labels that are classes
+  LargeArray<float> targets;         // other labels
 
   void clear() {
     records = 0;
@@ -136,6 +137,15 @@ struct Images {
   std::uint64_t first_record = 0;  // number of the table's first record in the data set
 };
 
+// Where the values of some records go: the row of the first of them in each array of EncodedRows.
+struct RowsOut {
+  float* inputs = nullptr;
+  std::uint8_t* pixels = nullptr;
+  std::int32_t* categories = nullptr;
+  std::int64_t* classes = nullptr;
+  float* targets = nullptr;
+};
+
 // Encodes the records of tables. Any thread may use it.
 class ColumnEncoder {
  public:
@@ -155,6 +165,15 @@ class ColumnEncoder {
   // images, `images` says how to make them.
   Status encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows, const Images& images = {}) const;
 
+  // The same in steps, so that several threads can encode different columns or records into the same rows. add_rows()
+  // adds rows without values. encode_columns() writes the columns [begin, end) of the table; it needs no others. At
+  // last encode_crosses() writes the categories that combine others.
+  void add_rows(std::uint64_t records, EncodedRows& rows) const;
+  RowsOut rows_at(EncodedRows& rows, std::uint64_t first) const;
+  Status encode_columns(const Table& table, std::size_t begin, std::size_t end, const PlaceOf& place_of,
+                        const RowsOut& to, const Images& images = {}) const;
+  void encode_crosses(std::uint64_t records, const RowsOut& to) const;
+
  private:
   // The number of each word.
   using Numbers = std::unordered_map<std::string_view, std::int32_t>;
@@ -172,7 +191,7 @@ class ColumnEncoder {
   Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::int32_t* to) const;
   Status encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of, const Images& images,
                        std::uint8_t* to) const;
-  Status encode_labels(const Column& column, const Table& table, const PlaceOf& place_of, EncodedRows& rows) const;
+  Status encode_labels(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
   void encode_cross(const Column& column, std::uint64_t records, std::int32_t* rows) const;
   Result<double> label_of(const Column& column, std::string_view word, std::uint64_t record,
                           const PlaceOf& place_of) const;

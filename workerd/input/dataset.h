@@ -26,11 +26,16 @@ namespace disttrain::input {
 using IsCancelled = std::function<bool()>;
 
 class TableReader;     // table_reader.h
+class RecordSource;    // record_source.h
 struct FittedColumns;  // columns.h
 struct DataFigures;    // data_figures.h
 
 struct Source;
-using OpenTables = std::function<Result<std::unique_ptr<TableReader>>(const Source& source, const std::string& path)>;
+// The functions that open Parquet files.
+struct ParquetFunctions {
+  Result<std::unique_ptr<TableReader>> (*open_tables)(const Source& source, const std::string& path);
+  Result<std::unique_ptr<RecordSource>> (*open_records)(const Source& source, const std::vector<std::string>& paths);
+};
 
 // Where the records of a data set come from: the settings of [data] or of [evaluate] in job.toml.
 struct Source {
@@ -70,9 +75,9 @@ struct Source {
   std::string files_key = "data.files";
   std::string labels_key = "data.labels";
   IsCancelled is_cancelled;  // empty: never cancelled
-  // Opens files of the format parquet. It is in a library of its own (parquet/parquet_tables.h), which not every
-  // program links. Without it such files are refused.
-  OpenTables open_parquet;
+  // Opens files of the format parquet. The functions are in a library of their own (parquet/parquet_functions.h), which
+  // not every program links. If this is null, such files are refused.
+  const ParquetFunctions* parquet = nullptr;
 };
 
 // These functions return the sources of the training set and of the test set. The test set takes its format and its

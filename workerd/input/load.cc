@@ -27,18 +27,14 @@ Result<std::unique_ptr<Dataset>> dataset_of(const Source& source, Result<Loaded>
   return std::make_unique<Set>(std::move(*loaded), source.begin, end, source.scale);
 }
 
-// [data.columns]: in memory if the files are small enough and aren't images.
+// [data.columns]: in memory if the files are small enough and aren't images. Row groups of Parquet files are kept in
+// memory by StreamedDataset, if they fit.
 Result<std::unique_ptr<Dataset>> load_with_columns(const Source& source) {
   const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
   if (!paths) return tl::unexpected(paths.error());
   const bool has_images = std::any_of(source.columns.begin(), source.columns.end(), is_image);
   const bool is_large = estimated_bytes(*paths) > memory_budget(source.memory);
-  if (is_large && source.format == DataFormat::kParquet)
-    return fail(ErrorCode::kConfig,
-                source.path + "/" + source.files + ": has " + std::to_string(bytes_of(*paths) >> 20) +
-                    " MiB of parquet files, which are kept in memory: raise data.memory, take fewer "
-                    "files, or convert them to tfrecord or csv");
-  if (has_images || is_large) return load_streamed(source, *paths);
+  if (has_images || is_large || source.format == DataFormat::kParquet) return load_streamed(source, *paths);
   Result<Contents> contents = load_columns(source, *paths);
   if (!contents) return tl::unexpected(std::move(contents.error()));
   const std::uint64_t end = source.end == 0 ? contents->records : source.end;

@@ -39,7 +39,7 @@ Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder,
 
 // Appends the values of each part, and frees them as soon as they are copied.
 template <typename T>
-std::unique_ptr<std::byte[]> joined(std::vector<FilePart>& parts, std::vector<T> EncodedRows::*values) {
+std::unique_ptr<std::byte[]> joined(std::vector<FilePart>& parts, LargeArray<T> EncodedRows::*values) {
   std::size_t bytes = 0;
   for (const FilePart& part : parts) bytes += (part.rows.*values).size() * sizeof(T);
   auto all = std::make_unique_for_overwrite<std::byte[]>(bytes);

@@ -3,10 +3,9 @@
 
 #include "workerd/input/columns.h"
 #include "workerd/input/fit_files.h"
+#include "workerd/input/indexed_records.h"
 #include "workerd/input/load.h"
 #include "workerd/input/memory_budget.h"
-#include "workerd/input/record_format.h"
-#include "workerd/input/record_index.h"
 #include "workerd/input/streamed_dataset.h"
 
 namespace disttrain::input {
@@ -20,72 +19,95 @@ std::string mebibytes(std::uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
-// Two windows must fit into memory: batches of the next one are made while those of this one are used.
-Status check_window(const Source& source, const RecordIndex& index, const std::vector<std::uint64_t>& blocks,
-                    const ColumnEncoder& encoder, std::uint64_t memory) {
+// The blocks with records of the data set, and the memory that their encoded records take.
+struct BlockSizes {
+  std::uint64_t count = 0;
+  std::uint64_t largest_bytes = 0;
+  std::uint64_t all_bytes = 0;
+};
+
+BlockSizes sizes_of(const StreamedOptions& options, std::uint64_t records, const ColumnEncoder& encoder) {
   const std::uint64_t record_bytes = (encoder.inputs() + encoder.categories()) * 4 + 8;
-  std::uint64_t largest = 0;
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    largest = std::max(largest, (i + 1 < blocks.size() ? blocks[i + 1] : index.records()) - blocks[i]);
+  BlockSizes sizes;
+  for (std::size_t i = 0; i < options.blocks.size(); ++i) {
+    const std::uint64_t begin = options.blocks[i];
+    const std::uint64_t end = i + 1 < options.blocks.size() ? options.blocks[i + 1] : records;
+    if (begin >= options.end || end <= options.begin) continue;
+    ++sizes.count;
+    sizes.largest_bytes = std::max(sizes.largest_bytes, (end - begin) * record_bytes);
+    sizes.all_bytes += (end - begin) * record_bytes;
+  }
+  return sizes;
+}
+
+// Two windows must fit into memory: batches of the next one are made while those of this one are used.
+Status check_window(const Source& source, const RecordSource& records, const BlockSizes& sizes, std::uint64_t memory) {
   const bool shuffles = source.shuffle == ShuffleKind::kBlocks;
-  const std::uint64_t window = shuffles ? std::min<std::uint64_t>(source.shuffle_window, blocks.size()) : 1;
-  const std::uint64_t needed = 2 * window * largest * record_bytes;
+  const std::uint64_t window = shuffles ? source.shuffle_window : 1;
+  const std::uint64_t blocks = std::min(2 * window, sizes.count);
+  const std::uint64_t needed = std::min(blocks * sizes.largest_bytes, sizes.all_bytes);
   if (needed <= memory) return {};
-  return fail(ErrorCode::kConfig,
-              source.path + "/" + source.files + ": the records of " + std::to_string(2 * window) +
-                  " blocks take up to " + mebibytes(needed) + ", but " + source.section + " may use " +
-                  mebibytes(memory) + " of memory: raise data.memory" +
-                  (shuffles ? ", lower data.shuffle_window" : "") +
-                  (index.files().front().is_packed ? ", or divide the compressed files into smaller ones" : ""));
+  const std::string smaller = records.smaller_blocks();
+  return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records of " + std::to_string(blocks) +
+                                      (blocks == 1 ? " block take up to " : " blocks take up to ") + mebibytes(needed) +
+                                      ", but " + source.section + " may use " + mebibytes(memory) +
+                                      " of memory: raise data.memory" +
+                                      (shuffles && blocks > 2 ? ", lower data.shuffle_window" : "") +
+                                      (smaller.empty() ? "" : ", or " + smaller));
+}
+
+Result<std::unique_ptr<RecordSource>> open_records(const Source& source, const std::vector<std::string>& paths) {
+  if (source.format != DataFormat::kParquet) return IndexedRecords::open(source, paths);
+  if (source.parquet != nullptr) return source.parquet->open_records(source, paths);
+  return fail(ErrorCode::kConfig, paths.front() + ": this program doesn't read parquet files");
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::vector<std::string>& paths) {
-  std::unique_ptr<RecordFormat> format = make_record_format({source.format, source.columns, source.missing});
-  if (Status ok = format->prepare(paths.front()); !ok) return tl::unexpected(std::move(ok.error()));
-  Result<std::unique_ptr<RecordIndex>> index = RecordIndex::open({.format = source.format,
-                                                                  .data_folder = source.path,
-                                                                  .index_folder = source.index,
-                                                                  .paths = paths,
-                                                                  .is_cancelled = source.is_cancelled},
-                                                                 *format);
-  if (!index) return tl::unexpected(std::move(index.error()));
+  Result<std::unique_ptr<RecordSource>> records = open_records(source, paths);
+  if (!records) return tl::unexpected(std::move(records.error()));
   StreamedOptions options{.columns = source.columns,
                           .fitted = source.fitted,
                           .begin = source.begin,
-                          .end = source.end == 0 ? (*index)->records() : source.end,
+                          .end = source.end == 0 ? (*records)->records() : source.end,
                           .blocks = {},
+                          .scale = source.scale,
                           .memory = memory_budget(source.memory)};
-  if (Status ok = check_range(source, options.begin, options.end, (*index)->records()); !ok)
+  if (Status ok = check_range(source, options.begin, options.end, (*records)->records()); !ok)
     return tl::unexpected(std::move(ok.error()));
   if (options.fitted == nullptr) {
     Result<FittedColumns> found = fit_files(source, paths);
     if (!found) return tl::unexpected(std::move(found.error()));
     options.fitted = std::make_shared<const FittedColumns>(std::move(*found));
   }
-  const auto& files = (*index)->files();
-  const bool has_packed =
-      std::any_of(files.begin(), files.end(), [](const IndexedFile& file) { return file.is_packed; });
-  const bool in_file_order = source.shuffle == ShuffleKind::kNone || source.shuffle == ShuffleKind::kBlocks;
-  if (has_packed && !in_file_order)
-    return fail(
-        ErrorCode::kConfig,
-        source.path + "/" + source.files + ": has " + mebibytes(bytes_of(paths)) +
-            " of compressed files, which are too large for memory (data.memory) and whose records can't be read "
-            "one by one: set data.shuffle = \"blocks\", or decompress the files");
-  if (has_packed || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*index)->blocks(kStreamedBlockBytes);
   const ColumnEncoder encoder(source.columns, *options.fitted);
-  if (has_packed && encoder.has_pixels())
-    return fail(ErrorCode::kConfig, source.path + "/" + source.files +
-                                        ": the images are in compressed files, in which they can't be read one by one: "
-                                        "decompress the files; images are compressed themselves");
+  const std::string why_blocks = (*records)->needs_blocks();
+  const bool needs_blocks = !why_blocks.empty();
+  if (needs_blocks && encoder.has_pixels())
+    return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": images must be read one by one, but " +
+                                        why_blocks +
+                                        ": decompress the files, or use one of the formats images, webdataset, "
+                                        "tfrecord and jsonl; images are compressed themselves");
+  if (needs_blocks || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*records)->blocks(kStreamedBlockBytes);
   options.keeps_blocks = !options.blocks.empty() && !encoder.has_pixels();
-  options.scale = source.scale;
+  const BlockSizes sizes = sizes_of(options, (*records)->records(), encoder);
+  const bool by_blocks = source.shuffle == ShuffleKind::kNone || source.shuffle == ShuffleKind::kBlocks;
+  const bool is_random = needs_blocks && !by_blocks;  // any block may be needed at any time
+  if (is_random && sizes.all_bytes > options.memory)
+    return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records take " +
+                                        mebibytes(sizes.all_bytes) + ", but " + source.section + " may use " +
+                                        mebibytes(options.memory) + " of memory (data.memory), and " + why_blocks +
+                                        ": set data.shuffle = \"blocks\", " +
+                                        (source.format == DataFormat::kParquet ? "" : "or decompress the files, ") +
+                                        "or raise data.memory");
   if (options.keeps_blocks)
-    if (Status ok = check_window(source, **index, options.blocks, encoder, options.memory); !ok)
+    if (Status ok = check_window(source, **records, sizes, options.memory); !ok)
       return tl::unexpected(std::move(ok.error()));
-  return std::make_unique<StreamedDataset>(std::move(*index), std::move(format), std::move(options));
+  auto dataset = std::make_unique<StreamedDataset>(std::move(*records), std::move(options));
+  if (is_random)
+    if (Status ok = dataset->preload(source.is_cancelled); !ok) return tl::unexpected(std::move(ok.error()));
+  return dataset;
 }
 
 }  // namespace disttrain::input

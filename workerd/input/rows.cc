@@ -7,7 +7,7 @@ namespace disttrain::input {
 
 namespace {
 
-constexpr std::size_t kRowsAhead = 3;
+constexpr std::size_t kRowsAhead = 8;
 constexpr std::size_t kLineBytes = 64;
 // If a row is longer than this, the hardware prefetches the rest while the row is being read.
 constexpr std::size_t kMostPrefetchBytes = 4096;
@@ -25,23 +25,34 @@ Out converted(T value, [[maybe_unused]] Out scale) {
     return static_cast<Out>(value);
 }
 
-}  // namespace
-
 // Prefetches a few rows ahead. The rows are scattered over the memory, so without this each row would wait for memory.
-template <typename T, typename Out>
-void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
-                 Out* __restrict out) {
-  const std::size_t bytes = elements * sizeof(T);
+// row_at(i) is the begin of row i.
+template <typename RowAt, typename Out>
+void copy_rows(std::size_t count, const RowAt& row_at, std::uint64_t elements, double scale, Out* __restrict out) {
+  const std::size_t bytes = elements * sizeof(*row_at(0));
   const auto factor = static_cast<Out>(scale);
-  for (std::size_t i = 0; i < std::min(kRowsAhead, indices.size()); ++i) {
-    prefetch(values + indices[i] * elements, bytes);
-  }
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (i + kRowsAhead < indices.size()) prefetch(values + indices[i + kRowsAhead] * elements, bytes);
-    const T* __restrict row = values + indices[i] * elements;
+  for (std::size_t i = 0; i < std::min(kRowsAhead, count); ++i) prefetch(row_at(i), bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kRowsAhead < count) prefetch(row_at(i + kRowsAhead), bytes);
+    const auto* __restrict row = row_at(i);
     for (std::size_t j = 0; j < elements; ++j) out[j] = converted(row[j], factor);
     out += elements;
   }
+}
+
+}  // namespace
+
+template <typename T, typename Out>
+void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
+                 Out* out) {
+  copy_rows(
+      indices.size(), [=](std::size_t i) { return values + indices[i] * elements; }, elements, scale, out);
+}
+
+template <typename T, typename Out>
+void gather_rows(std::span<const void* const> rows, std::uint64_t elements, double scale, Out* out) {
+  copy_rows(
+      rows.size(), [=](std::size_t i) { return static_cast<const T*>(rows[i]); }, elements, scale, out);
 }
 
 template <typename T>
@@ -80,6 +91,33 @@ template void gather_rows(const double*, std::uint64_t, Indices, double, double*
 template void gather_rows(const double*, std::uint64_t, Indices, double, std::int32_t*);
 template void gather_rows(const double*, std::uint64_t, Indices, double, std::int64_t*);
 template void gather_rows(const double*, std::uint64_t, Indices, double, std::uint8_t*);
+
+using RowPointers = std::span<const void* const>;
+template void gather_rows<std::uint8_t>(RowPointers, std::uint64_t, double, float*);
+template void gather_rows<std::uint8_t>(RowPointers, std::uint64_t, double, double*);
+template void gather_rows<std::uint8_t>(RowPointers, std::uint64_t, double, std::int32_t*);
+template void gather_rows<std::uint8_t>(RowPointers, std::uint64_t, double, std::int64_t*);
+template void gather_rows<std::uint8_t>(RowPointers, std::uint64_t, double, std::uint8_t*);
+template void gather_rows<std::int32_t>(RowPointers, std::uint64_t, double, float*);
+template void gather_rows<std::int32_t>(RowPointers, std::uint64_t, double, double*);
+template void gather_rows<std::int32_t>(RowPointers, std::uint64_t, double, std::int32_t*);
+template void gather_rows<std::int32_t>(RowPointers, std::uint64_t, double, std::int64_t*);
+template void gather_rows<std::int32_t>(RowPointers, std::uint64_t, double, std::uint8_t*);
+template void gather_rows<std::int64_t>(RowPointers, std::uint64_t, double, float*);
+template void gather_rows<std::int64_t>(RowPointers, std::uint64_t, double, double*);
+template void gather_rows<std::int64_t>(RowPointers, std::uint64_t, double, std::int32_t*);
+template void gather_rows<std::int64_t>(RowPointers, std::uint64_t, double, std::int64_t*);
+template void gather_rows<std::int64_t>(RowPointers, std::uint64_t, double, std::uint8_t*);
+template void gather_rows<float>(RowPointers, std::uint64_t, double, float*);
+template void gather_rows<float>(RowPointers, std::uint64_t, double, double*);
+template void gather_rows<float>(RowPointers, std::uint64_t, double, std::int32_t*);
+template void gather_rows<float>(RowPointers, std::uint64_t, double, std::int64_t*);
+template void gather_rows<float>(RowPointers, std::uint64_t, double, std::uint8_t*);
+template void gather_rows<double>(RowPointers, std::uint64_t, double, float*);
+template void gather_rows<double>(RowPointers, std::uint64_t, double, double*);
+template void gather_rows<double>(RowPointers, std::uint64_t, double, std::int32_t*);
+template void gather_rows<double>(RowPointers, std::uint64_t, double, std::int64_t*);
+template void gather_rows<double>(RowPointers, std::uint64_t, double, std::uint8_t*);
 
 template Range<std::uint8_t> range_of(std::span<const std::uint8_t>);
 template Range<std::int32_t> range_of(std::span<const std::int32_t>);

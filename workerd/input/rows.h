@@ -15,6 +15,10 @@ template <typename T, typename Out>
 void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
                  Out* out);
 
+// The same for rows of T that are anywhere: row i of `out` comes from rows[i].
+template <typename T, typename Out>
+void gather_rows(std::span<const void* const> rows, std::uint64_t elements, double scale, Out* out);
+
 // The smallest and the largest value of at least one value. T is an integer of those types.
 template <typename T>
 struct Range {

@@ -1,42 +1,47 @@
 #include "workerd/input/streamed_dataset.h"
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 #include <numeric>
-#include <type_traits>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "common/check.h"
-#include "workerd/input/encode_images.h"
-#include "workerd/input/file_reader.h"
-#include "workerd/input/record_stream.h"
+#include "workerd/input/read_parallel.h"
 #include "workerd/input/rows.h"
 #include "workerd/input/typed_values.h"
 
 namespace disttrain::input {
 
+namespace {
+
+constexpr std::uint32_t kNoPlace = 0xFFFFFFFF;
+
+}  // namespace
+
 // What a thread needs while it makes a batch; it keeps its memory.
 struct StreamedDataset::Scratch {
-  std::vector<std::byte> bytes;
-  std::vector<RecordPlace> places;
-  Table table;
+  explicit Scratch(std::unique_ptr<RecordReader> its_reader) : reader(std::move(its_reader)) {}
+
+  const std::unique_ptr<RecordReader> reader;
   EncodedRows encoded;
-  ImageEncoder images;
-  std::vector<std::uint32_t> order;  // of the indices, sorted by their records
+  std::vector<std::uint32_t> order;  // the places of the indices when they are sorted by their records
   std::vector<Row> rows;
-  std::vector<std::size_t> blocks;
+  std::vector<const void*> pointers;  // to the rows of a column
+  std::vector<std::size_t> blocks;    // those of the batch
+  std::vector<std::uint32_t> places;  // of each block of the source: its place in `blocks`, or kNoPlace
   std::vector<BlockOfRows> held;
 };
 
-StreamedDataset::StreamedDataset(std::unique_ptr<RecordIndex> index, std::unique_ptr<RecordFormat> format,
-                                 StreamedOptions options)
-    : index_(std::move(index)),
-      format_(std::move(format)),
+StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedOptions options)
+    : source_(std::move(source)),
       options_(std::move(options)),
       encoder_(options_.columns, *options_.fitted),
-      files_(*index_),
       blocks_(options_.memory) {
   DISTTRAIN_CHECK_LT(options_.begin, options_.end);
-  DISTTRAIN_CHECK_LE(options_.end, index_->records());
+  DISTTRAIN_CHECK_LE(options_.end, source_->records());
   DISTTRAIN_CHECK(!options_.keeps_blocks || (!options_.blocks.empty() && !encoder_.has_pixels()));
   if (encoder_.has_pixels())
     columns_.push_back(
@@ -79,17 +84,18 @@ std::vector<std::uint64_t> StreamedDataset::blocks() const {
   return begins;
 }
 
-std::string StreamedDataset::place_of(std::uint64_t record) const {
-  const IndexedFile& file = index_->files()[index_->file_of(record)];
-  return "data file \"" + file.path + "\", record " + std::to_string(record - file.first_record);
-}
-
 std::unique_ptr<StreamedDataset::Scratch> StreamedDataset::take_scratch() const {
   const std::lock_guard lock(mutex_);
-  if (scratches_.empty()) return std::make_unique<Scratch>();
+  if (scratches_.empty()) return std::make_unique<Scratch>(source_->make_reader(encoder_, figures_));
   std::unique_ptr<Scratch> scratch = std::move(scratches_.back());
   scratches_.pop_back();
   return scratch;
+}
+
+void StreamedDataset::give_back(std::unique_ptr<Scratch> scratch) const {
+  scratch->held.clear();
+  const std::lock_guard lock(mutex_);
+  scratches_.push_back(std::move(scratch));
 }
 
 Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
@@ -104,33 +110,38 @@ Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span
     DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
     if (name == "labels" && encoder_.has_classes()) ok = check_limit(indices, scratch->rows, to.as);
     if (!ok) break;
-    const std::uint64_t width = element_count(to.as);
-    with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) {
-      for (std::size_t i = 0; i < indices.size(); ++i) {
-        const Row& row = scratch->rows[i];
-        const std::uint64_t one[] = {row.row};
-        T* const at = out.data() + i * width;
-        if (name == "inputs" && encoder_.has_pixels()) {
-          gather_rows(row.rows->pixels.data(), width, one, options_.scale, at);
-        } else if (name == "inputs") {
-          gather_rows(row.rows->inputs.data(), width, one, 1.0, at);
-        } else if (name == "categories") {
-          gather_rows(row.rows->categories.data(), width, one, 1.0, at);
-        } else if (!encoder_.has_classes()) {
-          *at = static_cast<T>(row.rows->targets[row.row]);
-        } else if (width == 1) {
-          *at = static_cast<T>(row.rows->classes[row.row]);
-        } else {
-          std::fill_n(at, width, T(0));
-          at[row.rows->classes[row.row]] = T(1);
-        }
-      }
-    });
+    with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) { copy_column<T>(name, to.as, *scratch, out); });
   }
-  scratch->held.clear();
-  const std::lock_guard lock(mutex_);
-  scratches_.push_back(std::move(scratch));
+  give_back(std::move(scratch));
   return ok;
+}
+
+template <typename T>
+void StreamedDataset::copy_column(const std::string& name, const ColumnSpec& as, Scratch& scratch,
+                                  std::span<T> out) const {
+  const std::uint64_t width = element_count(as);
+  const std::vector<Row>& rows = scratch.rows;
+  const auto copy = [&]<typename From>(LargeArray<From> EncodedRows::*values, std::uint64_t elements, double scale) {
+    std::vector<const void*>& pointers = scratch.pointers;
+    pointers.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) pointers[i] = (rows[i].rows->*values).data() + rows[i].row * elements;
+    gather_rows<From>(pointers, elements, scale, out.data());
+  };
+  if (name == "inputs" && encoder_.has_pixels()) {
+    copy(&EncodedRows::pixels, width, options_.scale);
+  } else if (name == "inputs") {
+    copy(&EncodedRows::inputs, width, 1.0);
+  } else if (name == "categories") {
+    copy(&EncodedRows::categories, width, 1.0);
+  } else if (!encoder_.has_classes()) {
+    copy(&EncodedRows::targets, 1, 1.0);
+  } else if (width == 1) {
+    copy(&EncodedRows::classes, 1, 1.0);
+  } else {
+    std::fill(out.begin(), out.end(), T(0));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      out[i * width + static_cast<std::uint64_t>(rows[i].rows->classes[rows[i].row])] = T(1);
+  }
 }
 
 // The labels of the whole set weren't checked when it was opened.
@@ -142,8 +153,8 @@ Status StreamedDataset::check_limit(std::span<const std::uint64_t> indices, cons
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t label = rows[i].rows->classes[rows[i].row];
     if (static_cast<std::uint64_t>(label) >= limit)
-      return fail(ErrorCode::kData, place_of(options_.begin + indices[i]) + ": the label is " + std::to_string(label) +
-                                        ", but the model has " + std::to_string(limit) +
+      return fail(ErrorCode::kData, source_->place_of(options_.begin + indices[i]) + ": the label is " +
+                                        std::to_string(label) + ", but the model has " + std::to_string(limit) +
                                         " outputs, for labels from 0 to " + std::to_string(limit - 1) +
                                         ": correct the record, or change the model");
   }
@@ -160,11 +171,10 @@ Status StreamedDataset::find_records(std::span<const std::uint64_t> indices, con
   for (std::size_t i = 0; i < scratch.order.size(); ++i) scratch.rows[scratch.order[i]] = {&scratch.encoded, i};
   for (std::size_t i = 0; i < scratch.order.size();) {
     const std::uint64_t first = options_.begin + indices[scratch.order[i]];
-    const IndexedFile& file = index_->files()[index_->file_of(first)];
-    const std::uint64_t most = std::min(scratch.order.size() - i, file.first_record + file.records - first);
+    const std::uint64_t most = std::min(scratch.order.size() - i, source_->end_of_file(first) - first);
     std::uint64_t count = 1;
     while (count < most && options_.begin + indices[scratch.order[i + count]] == first + count) ++count;
-    if (Status ok = decode(first, count, draw, scratch, scratch.encoded); !ok) return ok;
+    if (Status ok = scratch.reader->read(first, count, draw, scratch.encoded); !ok) return ok;
     i += count;
   }
   return {};
@@ -179,115 +189,104 @@ std::size_t StreamedDataset::block_of(std::uint64_t record) const {
 Status StreamedDataset::find_in_blocks(std::span<const std::uint64_t> indices, Scratch& scratch) const {
   std::vector<std::size_t>& wanted = scratch.blocks;
   wanted.clear();
-  for (const std::uint64_t index : indices) wanted.push_back(block_of(options_.begin + index));
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  scratch.places.resize(options_.blocks.size(), kNoPlace);
+  scratch.order.resize(indices.size());  // the block of each index, as its place in `wanted`
+  std::size_t block = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const std::uint64_t record = options_.begin + indices[i];
+    if (record < begin || record >= end) {
+      block = block_of(record);
+      begin = options_.blocks[block];
+      end = end_of_block(block);
+      if (scratch.places[block] == kNoPlace) {
+        scratch.places[block] = static_cast<std::uint32_t>(wanted.size());
+        wanted.push_back(block);
+      }
+    }
+    scratch.order[i] = scratch.places[block];
+  }
+  for (const std::size_t one : wanted) scratch.places[one] = kNoPlace;
   scratch.held.assign(wanted.size(), nullptr);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (!blocks_.claim(wanted[i])) continue;
-    Result<BlockOfRows> made = make_block(wanted[i], scratch);
-    if (made) scratch.held[i] = *made;
-    blocks_.put(wanted[i], std::move(made));
+    Result<BlockOfRows> made = make_if_missing(wanted[i], scratch);
+    if (made) scratch.held[i] = std::move(*made);
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     while (scratch.held[i] == nullptr) {
       if (std::optional<Result<BlockOfRows>> found = blocks_.get(wanted[i])) {
         if (!*found) return tl::unexpected(found->error());
         scratch.held[i] = **found;
-      } else if (blocks_.claim(wanted[i])) {  // it was dropped again meanwhile
-        Result<BlockOfRows> made = make_block(wanted[i], scratch);
-        if (made) scratch.held[i] = *made;
-        blocks_.put(wanted[i], std::move(made));
+      } else {  // it was dropped again meanwhile
+        Result<BlockOfRows> made = make_if_missing(wanted[i], scratch);
+        if (made) scratch.held[i] = std::move(*made);
       }
     }
   }
   scratch.rows.resize(indices.size());
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::uint64_t record = options_.begin + indices[i];
-    const std::size_t block = block_of(record);
-    const auto at = std::lower_bound(wanted.begin(), wanted.end(), block) - wanted.begin();
-    scratch.rows[i] = {scratch.held[static_cast<std::size_t>(at)].get(), record - options_.blocks[block]};
+    const std::uint32_t at = scratch.order[i];
+    scratch.rows[i] = {scratch.held[at].get(), record - options_.blocks[wanted[at]]};
   }
   return {};
 }
 
+Result<BlockOfRows> StreamedDataset::make_if_missing(std::size_t number, Scratch& scratch) const {
+  const std::uint64_t record_bytes = (encoder_.inputs() + encoder_.categories()) * sizeof(float) + sizeof(std::int64_t);
+  if (!blocks_.claim(number, (end_of_block(number) - options_.blocks[number]) * record_bytes)) return BlockOfRows();
+  Result<BlockOfRows> made = [&]() -> Result<BlockOfRows> {
+    try {
+      return make_block(number, scratch);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::kConfig,
+                  source_->place_of(options_.blocks[number]) +
+                      ": its block of records needs more memory than this host has: lower data.memory");
+    }
+  }();
+  blocks_.put(number, made);
+  return made;
+}
+
 Result<BlockOfRows> StreamedDataset::make_block(std::size_t number, Scratch& scratch) const {
   const std::uint64_t first = options_.blocks[number];
-  const std::uint64_t end = number + 1 < options_.blocks.size() ? options_.blocks[number + 1] : index_->records();
-  auto rows = std::make_shared<EncodedRows>();
-  const bool is_packed = index_->files()[index_->file_of(first)].is_packed;
-  const Status ok =
-      is_packed ? decode_packed(first, end - first, scratch, *rows) : decode(first, end - first, {}, scratch, *rows);
+  std::unique_ptr<EncodedRows> rows = spares_.take();
+  const Status ok = scratch.reader->read(first, end_of_block(number) - first, {}, *rows);
   if (!ok) return tl::unexpected(ok.error());
-  return rows;
+  return spares_.keep(std::move(rows));
 }
 
-Status StreamedDataset::decode(std::uint64_t first, std::uint64_t count, const Draw& draw, Scratch& scratch,
-                               EncodedRows& rows) const {
-  const IndexedFile& file = index_->files()[index_->file_of(first)];
-  const std::uint64_t begin = index_->place(first).offset;
-  const IndexedPlace& last = index_->place(first + count - 1);
-  const std::uint64_t end = last.offset + last.bytes + format_->tail_bytes();
-  if (last.offset > file.bytes || last.bytes > file.bytes || end < begin || end > file.bytes + format_->tail_bytes())
-    return fail(ErrorCode::kData, place_of(first) + ": its index is damaged: remove the index (.disttrain-*.index)");
-  // A line at the end of a file may lack its end.
-  scratch.bytes.resize(std::min(end, std::max(file.bytes, begin)) - begin);
-  {
-    const StageTimer timer(figures_.read_ns);
-    if (Status ok = files_.read(index_->file_of(first), begin, scratch.bytes); !ok) return ok;
-  }
-  figures_.bytes_read.fetch_add(scratch.bytes.size(), std::memory_order_relaxed);
-  scratch.bytes.resize(end - begin);
-  scratch.places.clear();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const IndexedPlace& place = index_->place(first + i);
-    if (place.offset < begin || place.bytes > end - begin || place.offset + place.bytes > last.offset + last.bytes)
-      return fail(ErrorCode::kData,
-                  place_of(first + i) + ": its index is damaged: remove the index (.disttrain-*.index)");
-    scratch.places.push_back({place.offset - begin, place.bytes});
-  }
-  const RecordBlock block{.path = file.path,
-                          .offset = begin,
-                          .first_record = first - file.first_record,
-                          .is_last = end >= file.bytes,
-                          .bytes = scratch.bytes};
-  {
-    const StageTimer timer(figures_.decode_ns);
-    if (Status ok = format_->decode(block, scratch.places, scratch.table); !ok) return ok;
-  }
-  const StageTimer timer(figures_.transform_ns);
-  return encoder_.encode(scratch.table, [&](std::uint64_t record) { return place_of(first + record); }, rows,
-                         {.encoder = &scratch.images, .draw = draw, .first_record = first});
+std::uint64_t StreamedDataset::end_of_block(std::size_t number) const {
+  return number + 1 < options_.blocks.size() ? options_.blocks[number + 1] : source_->records();
 }
 
-// Reads a compressed file from its begin. The records are all those of the file.
-Status StreamedDataset::decode_packed(std::uint64_t first, std::uint64_t count, Scratch& scratch,
-                                      EncodedRows& rows) const {
-  const IndexedFile& file = index_->files()[index_->file_of(first)];
-  const Result<std::unique_ptr<FileReader>> reader = FileReader::open(file.path);
-  if (!reader) return tl::unexpected(reader.error());
-  RecordStream stream(**reader, *format_);
-  for (;;) {
-    const Result<bool> more = [&] {
-      const StageTimer timer(figures_.read_ns);
-      return stream.next();
-    }();
-    if (!more.has_value()) return tl::unexpected(more.error());
-    if (!*more) break;
-    {
-      const StageTimer timer(figures_.decode_ns);
-      if (Status ok = format_->decode(stream.block(), stream.records(), scratch.table); !ok) return ok;
+Status StreamedDataset::preload(const IsCancelled& is_cancelled) const {
+  DISTTRAIN_CHECK(options_.keeps_blocks);
+  const std::size_t end = block_of(options_.end - 1) + 1;
+  std::atomic<std::size_t> next = block_of(options_.begin);
+  std::mutex mutex;
+  std::optional<Error> error;  // the mutex guards it
+  const auto work = [&] {
+    std::unique_ptr<Scratch> scratch = take_scratch();
+    for (std::size_t block = next++; block < end; block = next++) {
+      Result<BlockOfRows> made = is_cancelled && is_cancelled()
+                                     ? fail(ErrorCode::kTemporary, source_->place_of(options_.begin) + ": cancelled")
+                                     : make_if_missing(block, *scratch);
+      if (made) continue;
+      next = end;
+      const std::lock_guard lock(mutex);
+      if (!error) error = made.error();
     }
-    const StageTimer timer(figures_.transform_ns);
-    const Status ok = encoder_.encode(
-        scratch.table, [&](std::uint64_t record) { return name_of(stream.block(), record); }, rows);
-    if (!ok) return ok;
+    give_back(std::move(scratch));
+  };
+  {
+    std::vector<std::jthread> others;
+    const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+    for (std::size_t i = 1; i < std::min({end - next, cores, kMaxReaderThreads}); ++i) others.emplace_back(work);
+    work();
   }
-  figures_.bytes_read.fetch_add((*reader)->file_bytes(), std::memory_order_relaxed);
-  if (rows.records != count)
-    return fail(ErrorCode::kData, file.path + ": was changed while the job uses it: it has " +
-                                      std::to_string(rows.records) + " records, expected " + std::to_string(count) +
-                                      ": start the job again when the file is complete");
+  if (error) return tl::unexpected(std::move(*error));
   return {};
 }
 

@@ -79,7 +79,7 @@ class FolderNameReader final : public TableReader {
 
 Result<std::unique_ptr<TableReader>> TableReader::open(const Source& source, const std::string& path) {
   if (source.format == DataFormat::kParquet) {
-    if (source.open_parquet) return source.open_parquet(source, path);
+    if (source.parquet != nullptr) return source.parquet->open_tables(source, path);
     return fail(ErrorCode::kConfig, path + ": this program doesn't read parquet files");
   }
   if (source.format == DataFormat::kImages) {

@@ -18,7 +18,7 @@
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/numbered_dataset.h"
-#include "workerd/input/parquet/parquet_tables.h"
+#include "workerd/input/parquet/parquet_functions.h"
 #include "workerd/predict/outputs_file.h"
 #include "workerd/predict/single_computation.h"
 #include "workerd/predict/stored_parameters.h"
@@ -69,7 +69,7 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
   const bool has_columns = has_data && !job.data.columns.empty();
   auto subject = std::make_unique<Subject>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
   input::Source source = input::evaluation_source(job.data, job.evaluate);
-  source.open_parquet = input::open_parquet_tables;
+  source.parquet = &input::parquet_functions();
   source.path_key = "--data (" + source.path_key + ")";
   source.files_key = "--files (" + source.files_key + ")";
   source.labels_key = "--labels (" + source.labels_key + ")";
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
   if (has_columns) {
     // The vocabularies, means and deviations are those of the training set.
     input::Source fitted = input::training_source(job.data);
-    fitted.open_parquet = input::open_parquet_tables;
+    fitted.parquet = &input::parquet_functions();
     const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(fitted);
     if (!training) return tl::unexpected(training.error());
     source.fitted = (*training)->fitted_columns();

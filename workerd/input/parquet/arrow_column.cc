@@ -4,11 +4,12 @@
 #include <arrow/array/array_nested.h>
 #include <arrow/array/array_primitive.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <type_traits>
+
+#include "workerd/input/parquet/number_word.h"
 
 namespace disttrain::input {
 
@@ -159,7 +160,7 @@ class Appender {
       }
       const T value = value_at(i);
       if (column_.kind == ValueKind::kBytes) {
-        column_.bytes.push_back(kept_text(value));
+        column_.bytes.push_back(number_word(value, texts_));
       } else if constexpr (std::is_integral_v<T>) {
         if constexpr (std::is_same_v<T, std::uint64_t>)
           if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return i;
@@ -167,14 +168,6 @@ class Appender {
       }
     }
     return std::nullopt;
-  }
-
-  // In a column of bytes a number becomes its text, so that categories and labels may be numbers.
-  template <typename T>
-  std::string_view kept_text(T value) const {
-    char text[32];
-    const auto end = std::to_chars(text, text + sizeof(text), +value).ptr;
-    return texts_.keep({text, static_cast<std::size_t>(end - text)});
   }
 
   template <typename Typed>

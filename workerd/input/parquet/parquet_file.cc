@@ -1,10 +1,10 @@
 #include "workerd/input/parquet/parquet_file.h"
 
-#include <arrow/io/file.h>
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <arrow/scalar.h>
 #include <parquet/arrow/reader.h>
+#include <parquet/exception.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 
@@ -15,11 +15,22 @@
 
 #include "common/check.h"
 #include "workerd/input/file_reader.h"
+#include "workerd/input/order.h"
 #include "workerd/input/parquet/arrow_column.h"
+#include "workerd/input/parquet/input_file.h"
+#include "workerd/input/parquet/plain_column.h"
 
 namespace disttrain::input {
 
 namespace {
+
+// A table should stay in the processor's cache until its values are encoded. But a column with a dictionary is read
+// faster if many of its values come at a time.
+constexpr std::uint64_t kTableBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMinTableRecords = 1024;
+constexpr std::uint64_t kMaxTableRecords = 16 * 1024;
+// Each open column reads so many bytes at a time.
+constexpr std::int64_t kReadBytes = 256 * 1024;
 
 tl::unexpected<Error> damaged(const std::string& path, const std::string& why) {
   return fail(ErrorCode::kData, "data file \"" + path + "\" can't be read as a Parquet file (Arrow: " + why +
@@ -49,24 +60,32 @@ class ParquetFile::Reader {
   Reader(std::string path, const std::vector<WantedColumn>& wanted)
       : path_(std::move(path)),
         wanted_(wanted),
+        table_records_(std::clamp(kTableBytes / (sizeof(float) * std::max<std::uint64_t>(wanted.size(), 1)),
+                                  kMinTableRecords, kMaxTableRecords)),
         pool_(std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kMaxParquetBytes)) {}
 
-  Status open() {
-    auto file = arrow::io::ReadableFile::Open(path_);
-    if (!file.ok()) return damaged(path_, file.status().message());
+  Status open(ReadCounts counts, const ParquetFooter& footer) {
+    Result<std::shared_ptr<InputFile>> file = InputFile::open(path_, counts);
+    if (!file) return tl::unexpected(std::move(file.error()));
+    file_ = *file;
+    parquet::ReaderProperties reading(pool_.get());
+    reading.enable_buffered_stream();
+    reading.set_buffer_size(kReadBytes);
     parquet::arrow::FileReaderBuilder builder;
-    if (const auto opened = builder.Open(*file, parquet::ReaderProperties(pool_.get())); !opened.ok())
-      return damaged(path_, opened.message());
-    parquet::ArrowReaderProperties properties;
-    properties.set_batch_size(kParquetBatchRecords);
+    if (const auto opened = builder.Open(file_, reading, footer); !opened.ok()) return damaged(path_, opened.message());
+    parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+    properties.set_batch_size(static_cast<std::int64_t>(table_records_));
+    properties.set_pre_buffer(false);
     builder.memory_pool(pool_.get())->properties(properties);
     auto reader = builder.Build();
     if (!reader.ok()) return damaged(path_, reader.status().message());
     reader_ = std::move(*reader);
-    const auto metadata = reader_->parquet_reader()->metadata();
+    footer_ = footer != nullptr ? footer : with_pool(reader_->parquet_reader()->metadata());
+    const auto& metadata = footer_;
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
       const std::int64_t records = metadata->RowGroup(group)->num_rows();
-      if (records < 0) return damaged(path_, "a row group of a negative number of rows");
+      if (records < 0 || static_cast<std::uint64_t>(records) > kMaxRecords)
+        return damaged(path_, "a row group of " + std::to_string(records) + " rows");
       groups_.push_back(static_cast<std::uint64_t>(records));
     }
     return find_columns(*metadata->schema());
@@ -74,13 +93,31 @@ class ParquetFile::Reader {
 
   const std::string& path() const { return path_; }
   const std::vector<std::uint64_t>& groups() const { return groups_; }
+  FileStamp stamp() const { return file_->stamp(); }
+  const ParquetFooter& footer() const { return footer_; }
+  std::size_t columns() const { return wanted_.size(); }
 
-  Status start(std::size_t group) {
+  Status start(std::size_t group, std::size_t begin, std::size_t end) {
     DISTTRAIN_CHECK(group < groups_.size());
+    DISTTRAIN_CHECK(begin <= end && end <= wanted_.size());
+    begin_ = begin;
+    end_ = end;
     batches_.reset();
-    auto batches = reader_->GetRecordBatchReader({static_cast<int>(group)}, leaves_);
-    if (!batches.ok()) return damaged(path_, batches.status().message());
-    batches_ = std::move(*batches);
+    std::vector<int> leaves;  // the file's columns that Arrow reads
+    const auto row_group = reader_->parquet_reader()->RowGroup(static_cast<int>(group));
+    for (std::size_t c = begin; c < end; ++c) {
+      if (columns_[c].plain != nullptr) {
+        columns_[c].plain->start(row_group->Column(columns_[c].leaves.front()));
+        continue;
+      }
+      for (const int leaf : columns_[c].leaves)
+        if (std::find(leaves.begin(), leaves.end(), leaf) == leaves.end()) leaves.push_back(leaf);
+    }
+    if (!leaves.empty()) {
+      auto batches = reader_->GetRecordBatchReader({static_cast<int>(group)}, leaves);
+      if (!batches.ok()) return damaged(path_, batches.status().message());
+      batches_ = std::move(*batches);
+    }
     next_record_ = 0;
     for (std::size_t before = 0; before < group; ++before) next_record_ += groups_[before];
     group_end_ = next_record_ + groups_[group];
@@ -88,26 +125,34 @@ class ParquetFile::Reader {
   }
 
   Result<bool> next(Table& table) {
-    DISTTRAIN_CHECK(batches_ != nullptr);
     start_table(wanted_, table);
+    if (next_record_ == group_end_) return false;
+    table.records = std::min(table_records_, group_end_ - next_record_);
     std::shared_ptr<arrow::RecordBatch> batch;
-    if (const auto read = batches_->ReadNext(&batch); !read.ok()) return damaged(path_, read.message());
-    if (batch == nullptr) {
-      if (next_record_ != group_end_) return damaged(path_, "a row group has fewer rows than its footer says");
-      return false;
+    if (batches_ != nullptr) {
+      if (const auto read = batches_->ReadNext(&batch); !read.ok()) return damaged(path_, read.message());
+      const std::int64_t records = batch == nullptr ? 0 : batch->num_rows();
+      if (records <= 0 || static_cast<std::uint64_t>(records) > group_end_ - next_record_)
+        return damaged(path_, "a row group has another number of rows than its footer says");
+      table.records = static_cast<std::uint64_t>(records);
+      if (const auto valid = batch->ValidateFull(); !valid.ok()) return damaged(path_, valid.message());
+      table.owner = std::make_shared<const Kept>(Kept{pool_, batch});
     }
-    if (const auto valid = batch->ValidateFull(); !valid.ok()) return damaged(path_, valid.message());
-    table.owner = std::make_shared<const Kept>(Kept{pool_, batch});
-    table.records = static_cast<std::uint64_t>(batch->num_rows());
-    for (std::size_t c = 0; c < wanted_.size(); ++c) {
-      const std::shared_ptr<arrow::Array> array = batch->GetColumnByName(wanted_[c].name);
-      if (array == nullptr) return damaged(path_, "no column " + wanted_[c].name);
-      if (const auto record = append_array(*array, table.columns[c], table.texts)) {
-        return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
-                                          std::to_string(next_record_ + static_cast<std::uint64_t>(*record)) +
-                                          ", column '" + wanted_[c].name + "': found " + shown(*array, *record) +
-                                          ", expected a finite number that fits, or a value instead of null");
+    for (std::size_t c = begin_; c < end_; ++c) {
+      std::optional<UnfitValue> unfit;
+      if (columns_[c].plain != nullptr) {
+        unfit = columns_[c].plain->read(table.records, table.columns[c], table.texts);
+      } else {
+        const std::shared_ptr<arrow::Array> array = batch->GetColumnByName(wanted_[c].name);
+        if (array == nullptr) return damaged(path_, "no column " + wanted_[c].name);
+        if (const auto record = append_array(*array, table.columns[c], table.texts))
+          unfit = {static_cast<std::uint64_t>(*record), shown(*array, *record)};
       }
+      if (unfit)
+        return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
+                                          std::to_string(next_record_ + unfit->record) + ", column '" +
+                                          wanted_[c].name + "': found " + unfit->text +
+                                          ", expected a finite number that fits, or a value instead of null");
     }
     next_record_ += table.records;
     drop_equal_lengths(table);
@@ -115,6 +160,21 @@ class ParquetFile::Reader {
   }
 
  private:
+  // A footer may live longer than the reader. It takes memory from the pool with which it was read.
+  ParquetFooter with_pool(std::shared_ptr<parquet::FileMetaData> footer) const {
+    struct Both {
+      std::shared_ptr<arrow::MemoryPool> pool;
+      std::shared_ptr<parquet::FileMetaData> footer;  // destroyed first
+    };
+    parquet::FileMetaData* const its = footer.get();
+    return {std::make_shared<const Both>(Both{pool_, std::move(footer)}), its};
+  }
+
+  struct Column {
+    std::vector<int> leaves;             // the file's columns that hold it
+    std::unique_ptr<PlainColumn> plain;  // null: Arrow reads it
+  };
+
   static std::string shown(const arrow::Array& array, std::int64_t record) {
     const auto value = array.GetScalar(record);
     return value.ok() ? (*value)->ToString().substr(0, 80) : "a value";
@@ -135,33 +195,41 @@ class ParquetFile::Reader {
       if (const auto unfit = unfit_type(*field->type(), wanted.kind))
         return fail(ErrorCode::kData, "data file \"" + path_ + "\", column '" + wanted.name + "': it " + *unfit +
                                           ": correct the kind in [data.columns], or the file");
+      Column& column = columns_.emplace_back();
       for (int leaf = 0; leaf < descriptor.num_columns(); ++leaf)
-        if (descriptor.GetColumnRoot(leaf)->name() == wanted.name &&
-            std::find(leaves_.begin(), leaves_.end(), leaf) == leaves_.end())
-          leaves_.push_back(leaf);
+        if (descriptor.GetColumnRoot(leaf)->name() == wanted.name) column.leaves.push_back(leaf);
+      if (column.leaves.empty()) return damaged(path_, "no values of the column " + wanted.name);
+      if (column.leaves.size() == 1) column.plain = PlainColumn::make(*descriptor.Column(column.leaves.front()));
     }
     return {};
   }
 
+  // Constant after open().
   const std::string path_;
   const std::vector<WantedColumn> wanted_;
+  const std::uint64_t table_records_;
   const std::shared_ptr<arrow::CappedMemoryPool> pool_;
+  std::shared_ptr<InputFile> file_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
+  ParquetFooter footer_;
   std::vector<std::uint64_t> groups_;
-  std::vector<int> leaves_;  // the file's columns that hold the wanted ones
-  std::unique_ptr<arrow::RecordBatchReader> batches_;
-  std::uint64_t next_record_ = 0;  // number of the first record that next() gives, in the file
+  // The row group that is read.
+  std::vector<Column> columns_;  // those of wanted_
+  std::size_t begin_ = 0;        // only the columns [begin_, end_) are read
+  std::size_t end_ = 0;
+  std::unique_ptr<arrow::RecordBatchReader> batches_;  // null: all these columns are plain
+  std::uint64_t next_record_ = 0;                      // number of the first record that next() gives, in the file
   std::uint64_t group_end_ = 0;
 };
 
-Result<std::unique_ptr<ParquetFile>> ParquetFile::open(const std::string& path,
-                                                       const std::vector<WantedColumn>& wanted) {
+Result<std::unique_ptr<ParquetFile>> ParquetFile::open(const std::string& path, const std::vector<WantedColumn>& wanted,
+                                                       ReadCounts counts, const ParquetFooter& footer) {
   // FileReader gives clear errors for a path that isn't a file.
   const auto file = FileReader::open(path);
   if (!file) return tl::unexpected(file.error());
   return without_exceptions(path, [&]() -> Result<std::unique_ptr<ParquetFile>> {
     auto reader = std::make_unique<Reader>(path, wanted);
-    if (Status opened = reader->open(); !opened) return tl::unexpected(opened.error());
+    if (Status opened = reader->open(counts, footer); !opened) return tl::unexpected(opened.error());
     return std::unique_ptr<ParquetFile>(new ParquetFile(std::move(reader)));
   });
 }
@@ -173,12 +241,32 @@ const std::vector<std::uint64_t>& ParquetFile::groups() const {
   return reader_->groups();
 }
 
+const std::string& ParquetFile::path() const {
+  return reader_->path();
+}
+
+const ParquetFooter& ParquetFile::footer() const {
+  return reader_->footer();
+}
+
+std::uint64_t ParquetFile::footer_bytes() const {
+  return reader_->footer()->size();
+}
+
+FileStamp ParquetFile::stamp() const {
+  return reader_->stamp();
+}
+
+Status ParquetFile::start(std::size_t group, std::size_t begin, std::size_t end) {
+  return without_exceptions(reader_->path(), [&] { return reader_->start(group, begin, end); });
+}
+
 Status ParquetFile::start(std::size_t group) {
-  return without_exceptions(reader_->path(), [this, group] { return reader_->start(group); });
+  return start(group, 0, reader_->columns());
 }
 
 Result<bool> ParquetFile::next(Table& table) {
-  return without_exceptions(reader_->path(), [this, &table] { return reader_->next(table); });
+  return without_exceptions(reader_->path(), [&] { return reader_->next(table); });
 }
 
 }  // namespace disttrain::input

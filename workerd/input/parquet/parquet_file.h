@@ -1,4 +1,5 @@
-// Reads Parquet files with Apache Arrow, row group by row group.
+// Reads Parquet files with Apache Arrow, row group by row group. Columns of plain numbers come straight from Parquet's
+// decoder (plain_column.h), others from arrays of Arrow (arrow_column.h).
 //
 // Booleans, integers and floats of any width become floats or, if they are whole numbers by their type, integers. Dates
 // and times become the integers that the file has. Strings and binary values become bytes, also if they are stored by a
@@ -14,21 +15,27 @@
 #include <vector>
 
 #include "common/result.h"
+#include "workerd/input/parquet/file_stamp.h"
 #include "workerd/input/table.h"
+
+namespace parquet {
+class FileMetaData;
+}
 
 namespace disttrain::input {
 
+// A file's footer, decoded. Several objects may share it.
+using ParquetFooter = std::shared_ptr<parquet::FileMetaData>;
+
 // One file may take at most this much memory for decoded values.
 inline constexpr std::int64_t kMaxParquetBytes = std::int64_t{4} << 30;
-// At most so many records come at a time.
-inline constexpr std::int64_t kParquetBatchRecords = 16 * 1024;
-
 // At most one thread at a time may use an object. Several threads may read the same file by objects of their own.
 class ParquetFile {
  public:
   // Reads the file's footer. Errors: those of FileReader::open(); kData: the file isn't a Parquet file, or a wanted
-  // column isn't there or has a type that doesn't fit.
-  static Result<std::unique_ptr<ParquetFile>> open(const std::string& path, const std::vector<WantedColumn>& wanted);
+  // column isn't there or has a type that doesn't fit. If the footer is given, it must be this file's, and isn't read.
+  static Result<std::unique_ptr<ParquetFile>> open(const std::string& path, const std::vector<WantedColumn>& wanted,
+                                                   ReadCounts counts = {}, const ParquetFooter& footer = nullptr);
 
   ~ParquetFile();
   ParquetFile(const ParquetFile&) = delete;
@@ -36,9 +43,17 @@ class ParquetFile {
 
   // For each row group, its number of records.
   const std::vector<std::uint64_t>& groups() const;
+  const std::string& path() const;
+  const ParquetFooter& footer() const;
+  // The bytes of the footer in the file.
+  std::uint64_t footer_bytes() const;
+  // As the file is now.
+  FileStamp stamp() const;
 
-  // The next call of next() gives the first records of this row group. Errors, kData: the file is damaged.
-  Status start(std::size_t group);
+  // The next call of next() gives the first records of this row group, in the wanted columns [begin, end). Other
+  // columns of the table stay empty. Errors, kData: the file is damaged.
+  Status start(std::size_t group, std::size_t begin, std::size_t end);
+  Status start(std::size_t group);  // all wanted columns
 
   // Replaces the content of `table` by the next records of the row group. Returns false after its last record. Errors,
   // kData, with file, record and column: the file is damaged, or a value isn't a finite float where floats are wanted.

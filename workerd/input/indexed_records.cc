@@ -1,0 +1,147 @@
+#include "workerd/input/indexed_records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "workerd/input/encode_images.h"
+#include "workerd/input/file_reader.h"
+#include "workerd/input/record_stream.h"
+
+namespace disttrain::input {
+
+class IndexedRecords::Reader final : public RecordReader {
+ public:
+  Reader(const IndexedRecords& source, const ColumnEncoder& encoder, DataFigures& figures)
+      : source_(source), index_(*source.index_), format_(*source.format_), encoder_(encoder), figures_(figures) {}
+
+  Status read(std::uint64_t first, std::uint64_t count, const Draw& draw, EncodedRows& rows) override {
+    const IndexedFile& file = index_.files()[index_.file_of(first)];
+    return file.is_packed ? read_packed(file, count, rows) : read_places(file, first, count, draw, rows);
+  }
+
+ private:
+  Status read_places(const IndexedFile& file, std::uint64_t first, std::uint64_t count, const Draw& draw,
+                     EncodedRows& rows) {
+    const std::uint64_t begin = index_.place(first).offset;
+    const IndexedPlace& last = index_.place(first + count - 1);
+    const std::uint64_t end = last.offset + last.bytes + format_.tail_bytes();
+    const auto damaged = [this](std::uint64_t record) {
+      return fail(ErrorCode::kData,
+                  source_.place_of(record) + ": its index is damaged: remove the index (.disttrain-*.index)");
+    };
+    if (last.offset > file.bytes || last.bytes > file.bytes || end < begin || end > file.bytes + format_.tail_bytes())
+      return damaged(first);
+    // A line at the end of a file may lack its end.
+    bytes_.resize(std::min(end, std::max(file.bytes, begin)) - begin);
+    {
+      const StageTimer timer(figures_.read_ns);
+      if (Status ok = source_.files_.read(index_.file_of(first), begin, bytes_); !ok) return ok;
+    }
+    figures_.bytes_read.fetch_add(bytes_.size(), std::memory_order_relaxed);
+    bytes_.resize(end - begin);
+    places_.clear();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const IndexedPlace& place = index_.place(first + i);
+      if (place.offset < begin || place.bytes > end - begin || place.offset + place.bytes > last.offset + last.bytes)
+        return damaged(first + i);
+      places_.push_back({place.offset - begin, place.bytes});
+    }
+    const RecordBlock block{.path = file.path,
+                            .offset = begin,
+                            .first_record = first - file.first_record,
+                            .is_last = end >= file.bytes,
+                            .bytes = bytes_};
+    {
+      const StageTimer timer(figures_.decode_ns);
+      if (Status ok = format_.decode(block, places_, table_); !ok) return ok;
+    }
+    const StageTimer timer(figures_.transform_ns);
+    return encoder_.encode(table_, [&](std::uint64_t record) { return source_.place_of(first + record); }, rows,
+                           {.encoder = &images_, .draw = draw, .first_record = first});
+  }
+
+  // The records are all those of the file.
+  Status read_packed(const IndexedFile& file, std::uint64_t count, EncodedRows& rows) {
+    const Result<std::unique_ptr<FileReader>> reader = FileReader::open(file.path);
+    if (!reader) return tl::unexpected(reader.error());
+    RecordStream stream(**reader, format_);
+    const std::uint64_t before = rows.records;
+    for (;;) {
+      const Result<bool> more = [&] {
+        const StageTimer timer(figures_.read_ns);
+        return stream.next();
+      }();
+      if (!more.has_value()) return tl::unexpected(more.error());
+      if (!*more) break;
+      {
+        const StageTimer timer(figures_.decode_ns);
+        if (Status ok = format_.decode(stream.block(), stream.records(), table_); !ok) return ok;
+      }
+      const StageTimer timer(figures_.transform_ns);
+      const Status ok = encoder_.encode(
+          table_, [&](std::uint64_t record) { return name_of(stream.block(), record); }, rows);
+      if (!ok) return ok;
+    }
+    figures_.bytes_read.fetch_add((*reader)->file_bytes(), std::memory_order_relaxed);
+    if (rows.records - before != count)
+      return fail(ErrorCode::kData, file.path + ": was changed while the job uses it: it has " +
+                                        std::to_string(rows.records - before) + " records, expected " +
+                                        std::to_string(count) + ": start the job again when the file is complete");
+    return {};
+  }
+
+  const IndexedRecords& source_;
+  const RecordIndex& index_;
+  const RecordFormat& format_;
+  const ColumnEncoder& encoder_;
+  DataFigures& figures_;
+  // These members keep their memory from one call to the next.
+  std::vector<std::byte> bytes_;
+  std::vector<RecordPlace> places_;
+  Table table_;
+  ImageEncoder images_;
+};
+
+Result<std::unique_ptr<RecordSource>> IndexedRecords::open(const Source& source,
+                                                           const std::vector<std::string>& paths) {
+  std::unique_ptr<RecordFormat> format = make_record_format({source.format, source.columns, source.missing});
+  if (Status ok = format->prepare(paths.front()); !ok) return tl::unexpected(std::move(ok.error()));
+  Result<std::unique_ptr<RecordIndex>> index = RecordIndex::open({.format = source.format,
+                                                                  .data_folder = source.path,
+                                                                  .index_folder = source.index,
+                                                                  .paths = paths,
+                                                                  .is_cancelled = source.is_cancelled},
+                                                                 *format);
+  if (!index) return tl::unexpected(std::move(index.error()));
+  return std::make_unique<IndexedRecords>(std::move(*index), std::move(format));
+}
+
+IndexedRecords::IndexedRecords(std::unique_ptr<RecordIndex> index, std::unique_ptr<RecordFormat> format)
+    : index_(std::move(index)), format_(std::move(format)), files_(*index_) {
+  const auto& files = index_->files();
+  has_packed_ = std::any_of(files.begin(), files.end(), [](const IndexedFile& file) { return file.is_packed; });
+}
+
+std::string IndexedRecords::place_of(std::uint64_t record) const {
+  const IndexedFile& file = index_->files()[index_->file_of(record)];
+  return "data file \"" + file.path + "\", record " + std::to_string(record - file.first_record);
+}
+
+std::uint64_t IndexedRecords::end_of_file(std::uint64_t record) const {
+  const IndexedFile& file = index_->files()[index_->file_of(record)];
+  return file.first_record + file.records;
+}
+
+std::string IndexedRecords::needs_blocks() const {
+  return has_packed_ ? "the records of compressed files can't be read one by one" : "";
+}
+
+std::string IndexedRecords::smaller_blocks() const {
+  return has_packed_ ? "divide the compressed files into smaller ones" : "";
+}
+
+std::unique_ptr<RecordReader> IndexedRecords::make_reader(const ColumnEncoder& encoder, DataFigures& figures) const {
+  return std::make_unique<Reader>(*this, encoder, figures);
+}
+
+}  // namespace disttrain::input
