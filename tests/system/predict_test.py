@@ -59,6 +59,11 @@ class PredictTest(SystemTest):
         self.assertEqual(result.code, 0, result)
         for row, other in zip(rows, read_csv(self.folder / "outputs.csv"), strict=True):
             self.assertTrue(all(math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) for a, b in zip(row, other, strict=True)))
+        result = self.predict("outputs.parquet", "--threads", "1")
+        self.assertEqual(result.code, 0, result)
+        parquet = (self.folder / "outputs.parquet").read_bytes()  # tests/workerd/outputs_file_test.cc reads such a file
+        self.assertEqual((parquet[:4], parquet[-4:]), (b"PAR1", b"PAR1"))
+        self.assertGreater(len(parquet), 10 * 4 * len(LABELS))
         self.assertEqual(sorted(path.name for path in self.folder.glob(".outputs*")), [])
 
     def test_it_uses_the_averages_that_the_evaluation_used(self):
@@ -80,7 +85,7 @@ class PredictTest(SystemTest):
     def test_mistakes_are_named(self):
         self.train()
         for out, options, code, words in (
-            ("outputs.txt", [], 64, "expected a file NAME.npy or NAME.csv"),
+            ("outputs.txt", [], 64, "expected a file NAME.npy, NAME.csv or NAME.parquet"),
             ("no/folder.npy", [], 1, "No such file or directory"),
             ("outputs.npy", ["--files", "nothing*"], 66, 'no file that matches --files (evaluate.files) = "nothing*"'),
             ("outputs.npy", ["--data", "/none"], 66, "set --data (evaluate.path) to a folder"),

@@ -269,7 +269,7 @@ void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& r
 void add_predict(CLI::App& app, PredictOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("predict", "compute a checkpoint's outputs for a data set, without a cluster");
   verb->add_option("PATH", options.checkpoint, kCheckpointHelp)->type_name(kFolder)->required();
-  verb->add_option("OUT", options.out, "file NAME.npy or NAME.csv, with one row for each record")
+  verb->add_option("OUT", options.out, "file NAME.npy, NAME.csv or NAME.parquet, with one row for each record")
       ->type_name(kFile)
       ->required();
   verb->add_option("--data", options.data,

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace disttrain::workerd {
 
@@ -16,9 +17,18 @@ namespace {
 
 constexpr char kNpy[] = ".npy";
 constexpr char kCsv[] = ".csv";
+constexpr char kParquet[] = ".parquet";
 
 bool is_npy(const std::string& path) {
   return std::filesystem::path(path).extension() == kNpy;
+}
+
+bool is_parquet(const std::string& path) {
+  return std::filesystem::path(path).extension() == kParquet;
+}
+
+std::string column_name(std::uint64_t column) {
+  return "output_" + std::to_string(column);
 }
 
 // Version 1.0: a magic number, the version, the length of the dict, the dict and spaces up to a multiple of 64 bytes.
@@ -43,8 +53,9 @@ void append(std::string& text, float value) {
 
 Result<OutputsFile> OutputsFile::open(const std::string& path, std::uint64_t rows) {
   const std::filesystem::path place(path);
-  if (!is_npy(path) && place.extension() != kCsv)
-    return fail(ErrorCode::kUsage, "can't write predictions to " + path + ": expected a file NAME.npy or NAME.csv");
+  if (!is_npy(path) && !is_parquet(path) && place.extension() != kCsv)
+    return fail(ErrorCode::kUsage,
+                "can't write predictions to " + path + ": expected a file NAME.npy, NAME.csv or NAME.parquet");
   OutputsFile file(
       path, (place.parent_path() / ("." + place.filename().string() + ".tmp-" + std::to_string(::getpid()))).string(),
       rows);
@@ -60,7 +71,8 @@ OutputsFile::OutputsFile(OutputsFile&& other) noexcept
       temporary_(std::exchange(other.temporary_, "")),
       rows_(other.rows_),
       columns_(other.columns_),
-      file_(std::move(other.file_)) {}
+      file_(std::move(other.file_)),
+      parquet_(std::move(other.parquet_)) {}
 
 OutputsFile::~OutputsFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -76,12 +88,13 @@ Status OutputsFile::check() {
 Status OutputsFile::add(std::span<const float> values, std::uint64_t columns) {
   if (columns_ == 0) {
     columns_ = columns;
-    write_head();
+    if (Status ok = write_head(); !ok) return ok;
   }
   if (columns != columns_)
     return fail(ErrorCode::kData, "the model returned " + std::to_string(columns) +
                                       " outputs for each record of a batch and " + std::to_string(columns_) +
                                       " for those before; expected equally many for each record");
+  if (parquet_ != nullptr) return parquet_->add(values);
   if (is_npy(path_)) {
     file_.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
     return check();
@@ -95,15 +108,26 @@ Status OutputsFile::add(std::span<const float> values, std::uint64_t columns) {
   return check();
 }
 
-void OutputsFile::write_head() {
+Status OutputsFile::write_head() {
+  if (is_parquet(path_)) {
+    std::vector<std::string> names;
+    for (std::uint64_t c = 0; c < columns_; ++c) names.push_back(column_name(c));
+    Result<std::unique_ptr<input::ParquetWriter>> made = input::ParquetWriter::create(temporary_, names);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    parquet_ = std::move(*made);
+    return {};
+  }
   if (is_npy(path_)) {
     file_ << npy_head(rows_, columns_);
-    return;
+  } else {
+    for (std::uint64_t c = 0; c < columns_; ++c) file_ << column_name(c) << (c + 1 == columns_ ? '\n' : ',');
   }
-  for (std::uint64_t c = 0; c < columns_; ++c) file_ << "output_" << c << (c + 1 == columns_ ? '\n' : ',');
+  return check();
 }
 
 Status OutputsFile::finish() {
+  if (parquet_ != nullptr)
+    if (Status ok = parquet_->finish(); !ok) return ok;
   file_.close();
   if (Status ok = check(); !ok) return ok;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)

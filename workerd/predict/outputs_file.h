@@ -1,12 +1,14 @@
-// OutputsFile writes a matrix of float32 row by row, as an npy file or as CSV.
+// OutputsFile writes a matrix of float32 row by row, as an npy file, as CSV or as Parquet.
 #pragma once
 
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "common/result.h"
+#include "workerd/input/parquet/parquet_writer.h"
 
 namespace disttrain::workerd {
 
@@ -14,8 +16,9 @@ namespace disttrain::workerd {
 class OutputsFile {
  public:
   // `rows` is the number of rows that add() will bring in all. The name's end chooses the format: ".npy" (float32,
-  // version 1.0 of numpy's format) or ".csv" (a head line "output_0,output_1,..." and as many digits as the values
-  // need). Fails with kUsage for any other name.
+  // version 1.0 of numpy's format), ".csv" (a head line "output_0,output_1,..." and as many digits as the values need)
+  // or
+  // ".parquet" (columns of float32 with the same names). Fails with kUsage for any other name.
   static Result<OutputsFile> open(const std::string& path, std::uint64_t rows);
   ~OutputsFile();
   OutputsFile(OutputsFile&& other) noexcept;
@@ -31,7 +34,7 @@ class OutputsFile {
 
  private:
   OutputsFile(std::string path, std::string temporary, std::uint64_t rows);
-  void write_head();
+  Status write_head();
   Status check();
 
   std::string path_;
@@ -39,6 +42,7 @@ class OutputsFile {
   std::uint64_t rows_ = 0;
   std::uint64_t columns_ = 0;  // 0: no row has come yet
   std::ofstream file_;
+  std::unique_ptr<input::ParquetWriter> parquet_;  // writes the file instead, from the first row on
 };
 
 }  // namespace disttrain::workerd

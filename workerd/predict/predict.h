@@ -12,7 +12,7 @@ namespace disttrain::workerd {
 
 struct PredictOptions {
   std::string checkpoint;         // folder of a checkpoint, or of a job, which stands for its newest checkpoint
-  std::string out;                // the file to write: NAME.npy or NAME.csv
+  std::string out;                // the file to write: NAME.npy, NAME.csv or NAME.parquet
   std::vector<std::string> sets;  // overrides of the job that the checkpoint belongs to: "section.key=value"
   std::uint32_t threads = 1;      // number of compute threads, at least 1
 };
