@@ -98,8 +98,11 @@ class TypedColumn final : public PlainColumn {
       const std::int64_t levels =
           reader_->ReadBatch(static_cast<std::int64_t>(records - read), may_be_null_ ? levels_.data() + read : nullptr,
                              nullptr, to + values, &its_values);
-      if (levels <= 0 || its_values < 0 || its_values > levels)
-        throw parquet::ParquetException("a column has fewer values than its row group has rows");
+      if (levels <= 0) throw parquet::ParquetException("a column has fewer values than its row group has rows");
+      // A damaged page may have fewer values than its levels say.
+      const std::int64_t expected =
+          may_be_null_ ? std::count(levels_.data() + read, levels_.data() + read + levels, std::int16_t{1}) : levels;
+      if (its_values != expected) throw parquet::ParquetException("a page has fewer values than its header says");
       read += static_cast<std::uint64_t>(levels);
       values += static_cast<std::size_t>(its_values);
     }
