@@ -1,4 +1,4 @@
-"""csv files by columns: the example census, on a part of its files that comes with the source."""
+"""Files by columns: the example census, on a part of its csv files that comes with the source, and Parquet files."""
 import csv
 import shutil
 import unittest
@@ -65,6 +65,43 @@ class ColumnsTest(SystemTest):
     def test_plan_says_why_it_does_not_know_the_sizes(self):
         outcome = self.run_program("disttrain", "plan", self.job_file, "--set", f"data.path={self.data}")
         self.assert_refused(outcome, 78, "follow from the words of the data files")
+
+
+class ParquetTest(SystemTest):
+    def train(self, columns, *arguments):
+        job = self.folder / "parquet.toml"
+        job.write_text(f"""
+[job]
+name = "parquet"
+[model]
+builtin = "mlp"
+layers = [3, 4, 2]
+[data]
+format = "parquet"
+path = "{ROOT / "tests" / "data" / "parquet"}"
+files = "table.parquet"
+[data.columns]
+{columns}
+point = {{ kind = "numeric", shape = [2] }}
+is_new = {{ kind = "label" }}
+[train]
+batch_size = 2
+epochs = 3
+[evaluate]
+files = "table.zstd.parquet"
+""")
+        return self.up(job, *arguments)
+
+    def test_row_groups_are_read_in_each_order(self):
+        for arguments in (["data.shuffle=epoch"], ["data.shuffle=none"], ["data.shuffle=blocks", "data.shuffle_window=1"]):
+            with self.subTest(arguments):
+                sets = [word for argument in arguments for word in ("--set", argument)]
+                result = self.assert_finished(self.train('small = { kind = "numeric" }', *sets))
+                self.assertEqual(result["evaluation"]["examples"], 5)
+
+    def test_a_wrong_value_names_file_record_and_column(self):
+        outcome = self.train('infinite = { kind = "numeric" }')
+        self.assert_refused(outcome, 65, 'table.parquet", record 3, column \'infinite\': found inf')
 
 
 if __name__ == "__main__":

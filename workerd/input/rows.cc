@@ -7,7 +7,8 @@ namespace disttrain::input {
 
 namespace {
 
-constexpr std::size_t kRowsAhead = 8;
+constexpr std::size_t kRowsAhead = 3;
+constexpr std::size_t kSmallRowsAhead = 8;  // rows of at most two lines
 constexpr std::size_t kLineBytes = 64;
 // If a row is longer than this, the hardware prefetches the rest while the row is being read.
 constexpr std::size_t kMostPrefetchBytes = 4096;
@@ -31,9 +32,10 @@ template <typename RowAt, typename Out>
 void copy_rows(std::size_t count, const RowAt& row_at, std::uint64_t elements, double scale, Out* __restrict out) {
   const std::size_t bytes = elements * sizeof(*row_at(0));
   const auto factor = static_cast<Out>(scale);
-  for (std::size_t i = 0; i < std::min(kRowsAhead, count); ++i) prefetch(row_at(i), bytes);
+  const std::size_t ahead = bytes <= 2 * kLineBytes ? kSmallRowsAhead : kRowsAhead;
+  for (std::size_t i = 0; i < std::min(ahead, count); ++i) prefetch(row_at(i), bytes);
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + kRowsAhead < count) prefetch(row_at(i + kRowsAhead), bytes);
+    if (i + ahead < count) prefetch(row_at(i + ahead), bytes);
     const auto* __restrict row = row_at(i);
     for (std::size_t j = 0; j < elements; ++j) out[j] = converted(row[j], factor);
     out += elements;
