@@ -1,4 +1,4 @@
-// Opens Parquet files for load_dataset() (Source::open_parquet).
+// Opens Parquet files for load_dataset() (Source::parquet).
 #pragma once
 
 #include <memory>
