@@ -41,7 +41,8 @@ std::string shown(std::string_view text) {
 // Divides a stream of text into records. A record is one line, or several lines if a quoted field contains line ends.
 class RecordReader {
  public:
-  explicit RecordReader(ByteSource& file) : file_(file), chunk_(256 * 1024) {}
+  explicit RecordReader(ByteSource& file)
+      : file_(file), chunk_(std::min<std::uint64_t>(kMostChunkBytes, file.most_content_bytes() + 1)) {}
 
   // Returns the next record, or nothing at the end of the file. The view is valid until the next call.
   Result<std::optional<std::string_view>> next() {
@@ -78,6 +79,8 @@ class RecordReader {
   std::uint64_t line() const { return first_line_; }
 
  private:
+  static constexpr std::uint64_t kMostChunkBytes = 256 * 1024;
+
   tl::unexpected<Error> too_long() const {
     return fail(ErrorCode::kData, file_.path() + ":" + std::to_string(first_line_) + ": a record of more than " +
                                       std::to_string(kMaxCsvRecordBytes) +

@@ -1,5 +1,6 @@
 #include "workerd/input/csv_table.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -7,12 +8,12 @@ namespace disttrain::input {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 1 << 20;
+constexpr std::uint64_t kBlockBytes = 1 << 20;
 
 }  // namespace
 
 CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing)
-    : file_(file), wanted_(wanted), missing_(missing), buffer_(kBlockBytes) {}
+    : file_(file), wanted_(wanted), missing_(missing), buffer_(std::min(kBlockBytes, file.most_content_bytes() + 1)) {}
 
 // Moves what isn't decoded yet to the begin of the buffer, and reads on behind it. A row that fills half of the buffer
 // doubles it. find_csv_rows() refuses rows that are too long, so the buffer stays small.

@@ -55,8 +55,8 @@ class GzipDecompressor final : public Decompressor {
 
 class ZstdDecompressor final : public Decompressor {
  public:
-  ZstdDecompressor() : context_(ZSTD_createDCtx(), &ZSTD_freeDCtx) {
-    if (context_ != nullptr) ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxZstdWindowBits);
+  explicit ZstdDecompressor(int max_window_bits) : context_(ZSTD_createDCtx(), &ZSTD_freeDCtx) {
+    if (context_ != nullptr) ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, max_window_bits);
   }
 
   bool ready() const { return context_ != nullptr; }
@@ -117,12 +117,12 @@ std::uint64_t largest_ratio(Compression compression) {
   return 1;
 }
 
-std::unique_ptr<Decompressor> Decompressor::make(Compression compression) {
+std::unique_ptr<Decompressor> Decompressor::make(Compression compression, int max_zstd_window_bits) {
   if (compression == Compression::kGzip) {
     auto gzip = std::make_unique<GzipDecompressor>();
     if (gzip->ready()) return gzip;
   } else {
-    auto zstd = std::make_unique<ZstdDecompressor>();
+    auto zstd = std::make_unique<ZstdDecompressor>(max_zstd_window_bits);
     if (zstd->ready()) return zstd;
   }
   return nullptr;

@@ -23,13 +23,14 @@ Compression compression_by_name(const std::string& path);
 // Content of at most this many bytes can come from one compressed byte.
 std::uint64_t largest_ratio(Compression compression);
 
-inline constexpr int kMaxZstdWindowBits = 27;  // a frame that needs more than 128 MiB to be decompressed is refused
+inline constexpr int kMaxZstdWindowBits = 27;  // 128 MiB
 
 // At most one thread at a time may use a decompressor.
 class Decompressor {
  public:
-  // `compression` isn't kNone. Returns null if there isn't enough memory.
-  static std::unique_ptr<Decompressor> make(Compression compression);
+  // `compression` isn't kNone. A zstd frame that needs a window of more than 2^max_zstd_window_bits bytes is refused.
+  // Returns null if there isn't enough memory.
+  static std::unique_ptr<Decompressor> make(Compression compression, int max_zstd_window_bits = kMaxZstdWindowBits);
 
   virtual ~Decompressor() = default;
 
