@@ -13,7 +13,8 @@ namespace disttrain::input {
 
 namespace {
 
-constexpr std::size_t kReadAheadBytes = 256 * 1024;
+constexpr std::uint64_t kMostReadAheadBytes = 256 * 1024;
+
 Error system_error(const std::string& path, const std::string& what, int number) {
   const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
   return Error{code, path + ": " + what + ": " + std::strerror(number)};
@@ -26,7 +27,8 @@ FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_byt
       file_(std::move(file)),
       file_bytes_(file_bytes),
       is_cancelled_(std::move(is_cancelled)),
-      buffer_(std::make_unique_for_overwrite<std::byte[]>(kReadAheadBytes)) {}
+      buffer_bytes_(std::min(kMostReadAheadBytes, file_bytes + 1)),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_)) {}
 
 FileReader::~FileReader() = default;
 
@@ -72,7 +74,7 @@ std::uint64_t FileReader::most_content_bytes() const {
 Status FileReader::refill() {
   if (is_cancelled_ && is_cancelled_()) return fail(ErrorCode::kTemporary, path_ + ": reading it was cancelled");
   while (!file_ended_) {
-    const ssize_t got = ::read(file_.get(), buffer_.get(), kReadAheadBytes);
+    const ssize_t got = ::read(file_.get(), buffer_.get(), buffer_bytes_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return tl::unexpected(system_error(path_, "reading it failed", errno));
     begin_ = 0;

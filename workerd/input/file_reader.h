@@ -52,6 +52,7 @@ class FileReader final : public ByteSource {
   const Descriptor file_;
   const std::uint64_t file_bytes_;
   const std::function<bool()> is_cancelled_;
+  const std::size_t buffer_bytes_;
   std::unique_ptr<std::byte[]> buffer_;  // [begin_, end_) was read from the file but not yet returned
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -67,10 +67,11 @@ Result<std::vector<std::string>> find_files(const Source& source, const std::str
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
-    if (std::binary_search(paths.begin(), paths.end(), path + ".gz")) {
+    for (const char* const end : {".gz", ".zst"}) {
+      if (!std::binary_search(paths.begin(), paths.end(), path + end)) continue;
       return fail(ErrorCode::kConfig,
-                  path + ": " + key + " = \"" + pattern + "\" matches this file and also " + path +
-                      ".gz, so its records would count twice: change the pattern to match only one of them");
+                  path + ": " + key + " = \"" + pattern + "\" matches this file and also " + path + end +
+                      ", so its records would count twice: change the pattern to match only one of them");
     }
   }
   return paths;

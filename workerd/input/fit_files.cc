@@ -75,13 +75,17 @@ Result<FittedColumns> fit_files(const Source& source, const std::vector<std::str
   open.columns = *columns;
   const Result<std::vector<RecordRange>> ranges = ranges_of(open, paths);
   if (!ranges) return tl::unexpected(ranges.error());
-  Result<std::vector<ColumnFit>> fits = read_parallel<ColumnFit>(paths, [&](const std::string& path) {
+  std::optional<ColumnFit> all;
+  const auto fit = [&](const std::string& path) {
     return fit_file(open, path, (*ranges)[static_cast<std::size_t>(&path - paths.data())]);
-  });
-  if (!fits) return tl::unexpected(fits.error());
-  for (std::size_t i = 1; i < fits->size(); ++i)
-    if (Status ok = fits->front().merge(std::move((*fits)[i])); !ok) return tl::unexpected(std::move(ok.error()));
-  return fits->front().done(source.columns);
+  };
+  const auto merge = [&all](ColumnFit&& of_file) -> Status {
+    if (all.has_value()) return all->merge(std::move(of_file));
+    all.emplace(std::move(of_file));
+    return {};
+  };
+  if (Status ok = read_in_groups<ColumnFit>(paths, fit, merge); !ok) return tl::unexpected(std::move(ok.error()));
+  return all->done(source.columns);
 }
 
 }  // namespace disttrain::input

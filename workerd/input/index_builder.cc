@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "workerd/input/decompressor.h"
 #include "workerd/input/file_reader.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/record_stream.h"
@@ -22,19 +24,23 @@ Result<BuiltFile> find_records(const IndexOptions& options, const std::string& f
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0)
     return fail(ErrorCode::kNoInput, path + ": can't be read: " + std::strerror(errno));
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, options.is_cancelled);
-  if (!file) return tl::unexpected(std::move(file.error()));
   BuiltFile built{.file = {.path = path,
                            .bytes = static_cast<std::uint64_t>(about.st_size),
-                           .modified_ns = about.st_mtim.tv_sec * 1'000'000'000LL + about.st_mtim.tv_nsec,
-                           .is_packed = (*file)->packed()},
+                           .modified_ns = about.st_mtim.tv_sec * 1'000'000'000LL + about.st_mtim.tv_nsec},
                   .places = PlacesOfFile(folder)};
-  if (format.is_file_record() && built.file.bytes > 0) {
+  if (options.is_cancelled && options.is_cancelled())
+    return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
+  // The size of a file that is one record says all. To read thousands of images would take long.
+  if (format.is_file_record() && S_ISREG(about.st_mode) && built.file.bytes > 0 &&
+      compression_by_name(path) == Compression::kNone && ::access(path.c_str(), R_OK) == 0) {
     built.file.content_bytes = built.file.bytes;
     built.file.records = 1;
     Status added = built.places.add({0, built.file.bytes});
     return added ? Result<BuiltFile>(std::move(built)) : tl::unexpected(std::move(added.error()));
   }
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, options.is_cancelled);
+  if (!file) return tl::unexpected(std::move(file.error()));
+  built.file.is_packed = (*file)->packed();
   RecordStream stream(**file, format);
   for (;;) {
     const Result<bool> more = stream.next();
@@ -66,7 +72,7 @@ Status PlacesOfFile::spool() {
                     "; free some space, or set data.index to another folder");
   };
   if (!file_) {
-    file_ = Descriptor(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    file_ = open_temporary_file(folder_);
     if (!file_) return failed();
   }
   const auto bytes = std::as_bytes(std::span(places_));
@@ -94,10 +100,21 @@ Result<std::size_t> PlacesOfFile::read_back(std::uint64_t first, std::vector<Ind
   return to.size();
 }
 
-Result<std::vector<BuiltFile>> find_all_records(const IndexOptions& options, const std::string& folder,
-                                                const RecordFormat& format) {
-  return read_parallel<BuiltFile>(options.paths,
-                                  [&](const std::string& path) { return find_records(options, folder, format, path); });
+Descriptor open_temporary_file(const std::string& folder) {
+  Descriptor file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  // NFS and some other file systems lack O_TMPFILE.
+  if (!file && (errno == EOPNOTSUPP || errno == EISDIR)) {
+    std::string name = folder + "/.disttrain-XXXXXX";
+    file = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+    if (file) ::unlink(name.c_str());
+  }
+  return file;
+}
+
+Status find_all_records(const IndexOptions& options, const std::string& folder, const RecordFormat& format,
+                        const std::function<Status(BuiltFile&&)>& use) {
+  return read_in_groups<BuiltFile>(
+      options.paths, [&](const std::string& path) { return find_records(options, folder, format, path); }, use);
 }
 
 }  // namespace disttrain::input

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/os/descriptor.h"
@@ -24,7 +28,7 @@ class PlacesOfFile {
   Status for_each(const Use& use);
 
  private:
-  static constexpr std::size_t kMostInMemory = 1 << 16;
+  static constexpr std::size_t kMostInMemory = 1 << 14;
 
   Status spool();
   Result<std::size_t> read_back(std::uint64_t first, std::vector<IndexedPlace>& to) const;
@@ -52,8 +56,12 @@ struct BuiltFile {
   PlacesOfFile places;
 };
 
-// Reads the files, several at a time. `folder` is for temporary files. Sets all members of the files but first_record.
-Result<std::vector<BuiltFile>> find_all_records(const IndexOptions& options, const std::string& folder,
-                                                const RecordFormat& format);
+// Opens a new file without a name in the folder. Returns an empty descriptor, and sets errno, if it can't.
+Descriptor open_temporary_file(const std::string& folder);
+
+// Reads the files, several at a time, and calls `use` for each of them in their order. `folder` is for temporary files.
+// Sets all members of the files but first_record. Errors: also those of `use`.
+Status find_all_records(const IndexOptions& options, const std::string& folder, const RecordFormat& format,
+                        const std::function<Status(BuiltFile&&)>& use);
 
 }  // namespace disttrain::input

@@ -16,19 +16,24 @@ struct Content {
 };
 
 Result<Content> read_content(const Source& source, const std::string& path) {
-  constexpr std::size_t kChunk = 1 << 20;
+  constexpr std::uint64_t kChunk = 1 << 20;
   Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
   if (!file) return tl::unexpected(std::move(file.error()));
   Content content{{}, (*file)->file_bytes()};
-  if (!(*file)->packed()) content.bytes.reserve((*file)->most_content_bytes());
+  // A vector keeps its memory when it becomes smaller, and a data set may have many small files.
+  const std::uint64_t known = (*file)->packed() ? 0 : (*file)->file_bytes();
+  content.bytes.reserve(known + 1);
   for (;;) {
     const std::size_t size = content.bytes.size();
-    content.bytes.resize(size + kChunk);
+    const std::uint64_t piece = size <= known && known > 0 ? std::min(kChunk, known + 1 - size) : kChunk;
+    content.bytes.resize(size + piece);
     const Result<std::size_t> got = (*file)->read(std::span(content.bytes).subspan(size));
     if (!got) return tl::unexpected(got.error());
     content.bytes.resize(size + *got);
-    if (*got < kChunk) return content;
+    if (*got < piece) break;
   }
+  if (known == 0) content.bytes.shrink_to_fit();
+  return content;
 }
 
 std::uint64_t windows_in(std::uint64_t bytes, const Source& source) {

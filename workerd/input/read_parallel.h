@@ -5,6 +5,7 @@
 #include <atomic>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,15 +15,16 @@
 namespace disttrain::input {
 
 inline constexpr std::size_t kMaxReaderThreads = 8;
+inline constexpr std::size_t kFilesOfGroup = 128;
 
 // Calls read(path), which returns a Result<T>, once for each path. The calls may come from any thread. Returns the
 // results in the order of the paths. If some of them are errors, returns the one that comes first in this order. Its
 // text also says how many other files can't be read.
 template <typename T, typename Read>
-Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read read) {
+Result<std::vector<T>> read_parallel(std::span<const std::string> paths, Read read) {
   std::vector<std::optional<Result<T>>> results(paths.size());
   std::atomic<std::size_t> next = 0;
-  const auto work = [&paths, &results, &next, &read] {
+  const auto work = [paths, &results, &next, &read] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       try {
         results[i].emplace(read(paths[i]));
@@ -52,6 +54,22 @@ Result<std::vector<T>> read_parallel(const std::vector<std::string>& paths, Read
     return tl::unexpected(std::move(error));
   }
   return values;
+}
+
+// Calls read(path) as read_parallel() does, and then use(T&&), which returns a Status, for each result in the order of
+// the paths. At most kFilesOfGroup results exist at the same time, so what a result holds, such as memory or an open
+// file, doesn't grow with the number of files. After an error it reads no further group.
+template <typename T, typename Read, typename Use>
+Status read_in_groups(std::span<const std::string> paths, Read read, Use use) {
+  while (!paths.empty()) {
+    const auto group = paths.first(std::min(paths.size(), kFilesOfGroup));
+    Result<std::vector<T>> results = read_parallel<T>(group, read);
+    if (!results) return tl::unexpected(std::move(results.error()));
+    for (T& result : *results)
+      if (Status ok = use(std::move(result)); !ok) return ok;
+    paths = paths.subspan(group.size());
+  }
+  return {};
 }
 
 }  // namespace disttrain::input

@@ -175,10 +175,13 @@ class IndexFile {
         return fail(errno == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
                     problem + ": set data.index to a folder that workers may write");
       notice = problem + ", so each job builds it anew: set data.index to a folder that workers may write";
-      folder_ = std::filesystem::temp_directory_path().string();
       temporary.clear();
-      file = Descriptor(::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-      if (!file) return fail(ErrorCode::kNoInput, notice + "; " + folder_ + " can't hold it either");
+      std::error_code no_folder;  // TMPDIR may name a folder that doesn't exist
+      folder_ = std::filesystem::temp_directory_path(no_folder).string();
+      if (!no_folder) file = open_temporary_file(folder_);
+      if (!file)
+        return fail(ErrorCode::kNoInput,
+                    notice + "; " + (no_folder ? "the folder for temporary files" : folder_) + " can't hold it either");
     }
     Status written = write(file.get());
     if (written && !temporary.empty() && std::rename(temporary.c_str(), path_.c_str()) != 0)
@@ -199,30 +202,24 @@ class IndexFile {
   }
 
   Status write(int fd) {
-    Result<std::vector<BuiltFile>> built = find_all_records(options_, folder_, format_);
-    if (!built) return tl::unexpected(std::move(built.error()));
-    Header header{.key = key_, .files = built->size()};
+    Header header{.key = key_, .files = files_.size()};
+    const std::size_t places_at = sizeof(Header) + header.files * sizeof(FileEntry);
+    if (::lseek(fd, static_cast<off_t>(places_at), SEEK_SET) < 0) return write_all(-1, &header, 1, path_);
     std::vector<FileEntry> entries;
-    for (const BuiltFile& one : *built) {
+    Hash hash;
+    const auto write_places = [&](BuiltFile&& one) {
+      // The files must be those whose sizes and times are in the key.
+      const IndexedFile& known = files_[entries.size()];
+      if (one.file.bytes != known.bytes || one.file.modified_ns != known.modified_ns) header.key = 0;
       entries.push_back({header.records, one.file.records, one.file.content_bytes, one.file.is_packed ? 1u : 0u});
       header.records += one.file.records;
-    }
-    const std::size_t places_at = sizeof(Header) + entries.size() * sizeof(FileEntry);
-    if (::lseek(fd, static_cast<off_t>(places_at), SEEK_SET) < 0) return write_all(-1, &header, 1, path_);
-    Hash hash;
-    std::size_t number = 0;
-    for (BuiltFile& one : *built) {
-      // The files must be those whose sizes and times are in the key.
-      const IndexedFile& known = files_[number];
-      if (one.file.bytes != known.bytes || one.file.modified_ns != known.modified_ns) header.key = 0;
       hash.add(name_in_folder(options_, one.file.path));
-      Status ok = one.places.for_each([&](std::span<const IndexedPlace> places) {
+      return one.places.for_each([&](std::span<const IndexedPlace> places) {
         hash.add(places.data(), places.size_bytes());
         return write_all(fd, places.data(), places.size_bytes(), path_);
       });
-      if (!ok) return ok;
-      ++number;
-    }
+    };
+    if (Status ok = find_all_records(options_, folder_, format_, write_places); !ok) return ok;
     header.hash = hash.value();
     header.checksum = checksum_of(header, entries);
     if (::lseek(fd, 0, SEEK_SET) < 0) return write_all(-1, &header, 1, path_);

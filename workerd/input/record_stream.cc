@@ -12,7 +12,9 @@ namespace disttrain::input {
 Status RecordStream::refill() {
   const std::size_t kept = end_ - begin_;
   if (capacity_ == 0 || kept == capacity_) {
-    const std::size_t larger = std::max(kBlockBytes, 2 * capacity_);
+    // One byte more than a small file has shows that it has ended.
+    const std::size_t larger =
+        capacity_ == 0 ? std::min(kBlockBytes, file_.most_content_bytes() + 1) : std::max(kBlockBytes, 2 * capacity_);
     std::unique_ptr<std::byte[]> buffer = std::make_unique_for_overwrite<std::byte[]>(larger);
     if (kept > 0) std::memcpy(buffer.get(), buffer_.get() + begin_, kept);
     buffer_ = std::move(buffer);
