@@ -16,7 +16,7 @@ class IndexedRecords::Reader final : public RecordReader {
 
   Status read(std::uint64_t first, std::uint64_t count, const Draw& draw, EncodedRows& rows) override {
     const IndexedFile& file = index_.files()[index_.file_of(first)];
-    return file.is_packed ? read_packed(file, count, rows) : read_places(file, first, count, draw, rows);
+    return file.is_packed ? read_packed(first, count, rows) : read_places(file, first, count, draw, rows);
   }
 
  private:
@@ -25,10 +25,6 @@ class IndexedRecords::Reader final : public RecordReader {
     const std::uint64_t begin = index_.place(first).offset;
     const IndexedPlace& last = index_.place(first + count - 1);
     const std::uint64_t end = last.offset + last.bytes + format_.tail_bytes();
-    const auto damaged = [this](std::uint64_t record) {
-      return fail(ErrorCode::kData,
-                  source_.place_of(record) + ": its index is damaged: remove the index (.disttrain-*.index)");
-    };
     if (last.offset > file.bytes || last.bytes > file.bytes || end < begin || end > file.bytes + format_.tail_bytes())
       return damaged(first);
     // A line at the end of a file may lack its end.
@@ -60,12 +56,27 @@ class IndexedRecords::Reader final : public RecordReader {
                            {.encoder = &images_, .draw = draw, .first_record = first});
   }
 
-  // The records are all those of the file.
-  Status read_packed(const IndexedFile& file, std::uint64_t count, EncodedRows& rows) {
+  tl::unexpected<Error> damaged(std::uint64_t record) const {
+    return fail(ErrorCode::kData,
+                source_.place_of(record) + ": its index is damaged: remove the index (.disttrain-*.index)");
+  }
+
+  // The records are all those of the file. If the file was changed, this is the error, and not what follows from it.
+  Status read_packed(std::uint64_t first, std::uint64_t count, EncodedRows& rows) {
+    const std::size_t file = index_.file_of(first);
+    const std::uint64_t before = rows.records;
+    Status decoded = read_whole(index_.files()[file], rows);
+    if (Status same = source_.files_.check_unchanged(file); !same) return same;
+    if (!decoded) return decoded;
+    if (rows.records - before != count) return damaged(first);
+    return {};
+  }
+
+  // Reads a compressed file from its begin.
+  Status read_whole(const IndexedFile& file, EncodedRows& rows) {
     const Result<std::unique_ptr<FileReader>> reader = FileReader::open(file.path);
     if (!reader) return tl::unexpected(reader.error());
     RecordStream stream(**reader, format_);
-    const std::uint64_t before = rows.records;
     for (;;) {
       const Result<bool> more = [&] {
         const StageTimer timer(figures_.read_ns);
@@ -83,10 +94,6 @@ class IndexedRecords::Reader final : public RecordReader {
       if (!ok) return ok;
     }
     figures_.bytes_read.fetch_add((*reader)->file_bytes(), std::memory_order_relaxed);
-    if (rows.records - before != count)
-      return fail(ErrorCode::kData, file.path + ": was changed while the job uses it: it has " +
-                                        std::to_string(rows.records - before) + " records, expected " +
-                                        std::to_string(count) + ": start the job again when the file is complete");
     return {};
   }
 

@@ -18,7 +18,10 @@ tl::unexpected<Error> cant_read(const IndexedFile& file, int number) {
                         "; the file was there when the job's data was indexed: put it back and start the job again");
 }
 
-tl::unexpected<Error> changed(const IndexedFile& file, std::uint64_t bytes) {
+Status check_same(const IndexedFile& file, const struct stat& now) {
+  const auto bytes = static_cast<std::uint64_t>(now.st_size);
+  const std::int64_t modified_ns = now.st_mtim.tv_sec * 1'000'000'000LL + now.st_mtim.tv_nsec;
+  if (bytes == file.bytes && modified_ns == file.modified_ns) return {};
   return fail(ErrorCode::kData, file.path + ": was changed while the job uses it: it has " + std::to_string(bytes) +
                                     " bytes" + (bytes == file.bytes ? " and another time of modification" : "") +
                                     ", expected " + std::to_string(file.bytes) +
@@ -45,6 +48,13 @@ Result<RecordFiles::File> RecordFiles::open(std::size_t file) const {
   return open_.front().descriptor;
 }
 
+Status RecordFiles::check_unchanged(std::size_t file) const {
+  const IndexedFile& about = index_.files()[file];
+  struct stat now {};
+  if (::stat(about.path.c_str(), &now) != 0) return cant_read(about, errno);
+  return check_same(about, now);
+}
+
 Status RecordFiles::read(std::size_t file, std::uint64_t offset, std::span<std::byte> out) const {
   const IndexedFile& about = index_.files()[file];
   const Result<File> descriptor = open(file);
@@ -52,9 +62,7 @@ Status RecordFiles::read(std::size_t file, std::uint64_t offset, std::span<std::
   const int fd = (*descriptor)->get();
   struct stat now {};
   if (::fstat(fd, &now) != 0) return cant_read(about, errno);
-  const auto bytes = static_cast<std::uint64_t>(now.st_size);
-  if (bytes != about.bytes || now.st_mtim.tv_sec * 1'000'000'000LL + now.st_mtim.tv_nsec != about.modified_ns)
-    return changed(about, bytes);
+  if (Status same = check_same(about, now); !same) return same;
   for (std::size_t done = 0; done < out.size();) {
     const ssize_t got = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;

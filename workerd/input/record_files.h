@@ -27,6 +27,9 @@ class RecordFiles {
   // the index was built, or ends before. kNoInput, kNoPermission: it can't be read.
   Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> out) const;
 
+  // For a file that the caller reads itself, such as a compressed one. Errors: as of read().
+  Status check_unchanged(std::size_t file) const;
+
  private:
   using File = std::shared_ptr<const Descriptor>;
   struct Open {

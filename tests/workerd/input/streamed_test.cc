@@ -243,6 +243,26 @@ TEST_F(Streamed, FileThatChangesWhileItIsUsedIsAnError) {
   EXPECT_EQ((*fresh)->records(), 1U);
 }
 
+TEST_F(Streamed, CompressedFileThatChangesWhileItIsUsedIsAnError) {
+  write_files(40, 300, true);
+  std::uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) bytes += entry.file_size();
+  Source source = source_of(4 * bytes - 1, ShuffleKind::kBlocks);
+  source.shuffle_window = 1;
+  const auto dataset = load(source);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(gather_error(*dataset, {0}), "");
+  // As many records, other values. In sorted order part-10 follows part-1.
+  std::string text = "x,w,k\n";
+  for (int i = 0; i < 300; ++i) text += "7,w,1\n";
+  folder_.write("part-1.csv.gz", gzip(text));
+  EXPECT_THAT(gather_error(*dataset, {300}), HasSubstr("part-1.csv.gz: was changed while the job uses it"));
+  folder_.write("part-10.csv.gz", read_whole(folder_ / "part-10.csv.gz").substr(0, 50));
+  EXPECT_THAT(gather_error(*dataset, {600}), HasSubstr("part-10.csv.gz: was changed while the job uses it"));
+  std::filesystem::remove(folder_ / "part-11.csv.gz");
+  EXPECT_THAT(gather_error(*dataset, {900}), HasSubstr("part-11.csv.gz: can't be read: No such file"));
+}
+
 TEST_F(Streamed, WrongValueIsAnErrorWithFileRecordAndColumn) {
   write_files(1, 100);
   Source source = source_of(1);
