@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace disttrain::input {
 
@@ -73,8 +74,13 @@ std::vector<std::string> idx_label_candidates(const std::string& image_path) {
     name[idx + 3] = '1';
   }
   const std::string candidate = image_path.substr(0, name_begin) + name;
-  const bool packed = candidate.size() > 3 && candidate.compare(candidate.size() - 3, 3, ".gz") == 0;
-  return {candidate, packed ? candidate.substr(0, candidate.size() - 3) : candidate + ".gz"};
+  std::string plain = candidate;
+  for (const std::string_view end : {".gz", ".zst"})
+    if (candidate.ends_with(end)) plain.resize(candidate.size() - end.size());
+  std::vector<std::string> candidates = {candidate};
+  for (const char* const end : {"", ".gz", ".zst"})
+    if (plain + end != candidate) candidates.push_back(plain + end);
+  return candidates;
 }
 
 }  // namespace disttrain::input

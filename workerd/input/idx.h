@@ -15,8 +15,9 @@ namespace disttrain::input {
 Result<ArrayHeader> read_idx_header(ByteSource& file);
 
 // Returns the paths at which the labels of an image file may be, by MNIST's convention: in the file's name "images"
-// becomes "labels", and "idx3" (or another digit) becomes "idx1". Returns two paths, one with ".gz" and one without.
-// The first of them ends like the image file's path. Returns nothing if the name doesn't contain "images".
+// becomes "labels", and "idx3" (or another digit) becomes "idx1". Returns three paths: with ".gz", with ".zst" and
+// with neither. The first of them ends like the image file's path. Returns nothing if the name doesn't contain
+// "images".
 std::vector<std::string> idx_label_candidates(const std::string& image_path);
 
 }  // namespace disttrain::input

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/idx.h"
 
 namespace disttrain::input {
 namespace {
@@ -42,6 +43,14 @@ TEST_F(Idx, PackedImagesMayHavePlainLabels) {
   const auto dataset = load(source(kIdx, folder_, "a-images*"));
   ASSERT_NE(dataset, nullptr);
   EXPECT_EQ(all_rows(*dataset).labels, (Labels{2}));
+}
+
+TEST(IdxLabels, MayBeCompressedInAnotherWayThanTheImages) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(idx_label_candidates("d/images-idx3"), (Names{"d/labels-idx1", "d/labels-idx1.gz", "d/labels-idx1.zst"}));
+  EXPECT_EQ(idx_label_candidates("images.gz"), (Names{"labels.gz", "labels", "labels.zst"}));
+  EXPECT_EQ(idx_label_candidates("images.zst"), (Names{"labels.zst", "labels", "labels.gz"}));
+  EXPECT_EQ(idx_label_candidates("digits.gz"), Names{});
 }
 
 TEST_F(Idx, ScaleMultipliesTheInputs) {
