@@ -37,8 +37,11 @@ std::string expected(std::string_view found, const std::string& column, const st
 
 // Appends the label. Returns what is wrong with it.
 std::optional<std::string> take_label(std::string_view word, TableColumn& column) {
-  if (word.find(',') != std::string_view::npos && column.kind != ValueKind::kBytes)
-    return expected(word, "label", "one label, because a record can't have several");
+  // A file of another format may have a word where the label should be, and nothing where the features should be.
+  if (word.find(',') != std::string_view::npos)
+    return expected(word, "label", "one label, because a record can't have several (is data.format right?)");
+  if (std::any_of(word.begin(), word.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
+    return expected(word, "label", "a number or a word (is data.format right?)");
   switch (column.kind) {
     case ValueKind::kFloat: {
       const std::optional<float> number = float_in(word);

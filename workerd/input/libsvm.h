@@ -23,9 +23,9 @@ struct LibsvmShape {
 // Decodes lines of the block and replaces the content of `table`. `records` are from find_lines(block). The wanted
 // columns are among "label" (floats, integers, or bytes) and "features" (floats; `width` values of each record).
 //
-// Errors, kConfig: another column is wanted. kData, with file and line: the label or a value isn't a finite number, an
-// index is out of range or doesn't grow, or the line has a "qid:" for ranking, which disttrain doesn't train. `table`
-// is then unusable.
+// Errors, kConfig: another column is wanted. kData, with file and line: the label or a value isn't a finite number, a
+// label has a comma or a control character, an index is out of range or doesn't grow, or the line has a "qid:" for
+// ranking, which disttrain doesn't train. `table` is then unusable.
 Status decode_libsvm(const RecordBlock& block, std::span<const RecordPlace> records,
                      const std::vector<WantedColumn>& wanted, const LibsvmShape& shape, Table& table);
 

@@ -47,8 +47,8 @@ TEST_F(Libsvm, IndicesMayBeginAt0) {
 }
 
 TEST_F(Libsvm, LabelsMayBeWords) {
-  ASSERT_EQ(decode("cat 1:1\n2,3 1:1\n", ValueKind::kBytes), "");
-  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("cat", "2,3"));
+  ASSERT_EQ(decode("cat 1:1\n2-3 1:1\n", ValueKind::kBytes), "");
+  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("cat", "2-3"));
 }
 
 TEST_F(Libsvm, WrongLinesAreRefused) {
@@ -56,6 +56,9 @@ TEST_F(Libsvm, WrongLinesAreRefused) {
   EXPECT_THAT(decode("1.5 1:1\n"), HasSubstr("x:1: '1.5' in column 'label', expected a whole number"));
   EXPECT_THAT(decode("a\n", ValueKind::kFloat), HasSubstr("'a' in column 'label', expected a finite number"));
   EXPECT_THAT(decode("1,2 1:1\n"), HasSubstr("'1,2' in column 'label', expected one label"));
+  EXPECT_THAT(decode("a,k\n", ValueKind::kBytes), HasSubstr("'a,k' in column 'label', expected one label"));
+  EXPECT_THAT(decode("\x01 1:1\n", ValueKind::kBytes),
+              HasSubstr("expected a number or a word (is data.format right?)"));
   EXPECT_THAT(decode("1 qid:3 1:1\n"),
               HasSubstr("'qid:3' in column 'features', expected INDEX:VALUE, because disttrain"));
   EXPECT_THAT(decode("1 0:1\n"), HasSubstr("index 0 in column 'features', expected 1 to 3"));
