@@ -146,7 +146,8 @@ class PartBuilder {
       first_line_ = line;
       fields_ = fields.size();
       part_.columns = fields_ - 1;
-      if (fields_ < 2) return bad(line, "only one field, expected inputs and a label, separated by commas: is data.format right?");
+      if (fields_ < 2)
+        return bad(line, "only one field, expected inputs and a label, separated by commas: is data.format right?");
       if (is_header(fields)) {
         part_.header.assign(fields.begin(), fields.end());
         return {};
