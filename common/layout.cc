@@ -29,6 +29,12 @@ std::uint64_t word_count(const ModelSpec& model) {
   return words;
 }
 
+std::uint64_t element_count(const ColumnPart& part) {
+  std::uint64_t elements = 1;
+  for (std::uint64_t dimension : part.shape) elements *= dimension;
+  return elements;
+}
+
 std::uint64_t element_count(const ColumnSpec& column) {
   std::uint64_t elements = 1;
   for (std::uint64_t dimension : column.shape) elements *= dimension;

@@ -37,6 +37,20 @@ std::uint64_t element_count(const VariableSpec& variable);
 // common/layout.h.
 std::uint64_t word_count(const VariableSpec& variable);
 
+// A piece of an array that has a name of its own, as each of [data.columns] is a piece of "inputs", "categories" or
+// "labels".
+struct ColumnPart {
+  std::string name;
+  std::uint64_t first = 0;           // index of its first value among the values of a record
+  std::vector<std::uint64_t> shape;  // of one record; {} = a single value
+  std::uint64_t limit = 0;           // whole numbers are 0 .. limit - 1; 0: they aren't limited, or aren't whole
+
+  bool operator==(const ColumnPart&) const = default;
+};
+
+// The product of the shape: the number of values of one record.
+std::uint64_t element_count(const ColumnPart& part);
+
 // One array of a batch: the values of one feature of all its records, or their labels. The batch's dimension comes
 // first and isn't in `shape`.
 struct ColumnSpec {
@@ -46,6 +60,8 @@ struct ColumnSpec {
   // The first dimension of `shape` is the largest length of a record; a record may be shorter.
   bool ragged = false;
   std::uint64_t limit = 0;  // integers are 0 .. limit - 1; 0: no limit
+  // What a trainer may use by a name of its own. A model's spec has none.
+  std::vector<ColumnPart> parts = {};
 
   bool operator==(const ColumnSpec&) const = default;
 };

@@ -48,7 +48,7 @@ namespace disttrain {
 // output is bias + user bias + item bias + the product of the two rows of factors (Koren, Bell & Volinsky 2009, eq. 4).
 // A record has two inputs: the number of the user and that of the item.
 //
-// wide_deep: the sum of a linear model and of a network of dense layers (Cheng et al. 2016). It has a column "numeric"
+// wide_deep: the sum of a linear model and of a network of dense layers (Cheng et al. 2016). It has a column "inputs"
 // and a column "categories" (left out if there are none).
 // - "wide/numeric/weight" [numeric, outputs], "wide/category<i>/weight" [size, outputs] and "wide/bias" [outputs].
 // - "deep/category<i>/weight" [size, embedding].

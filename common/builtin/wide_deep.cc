@@ -35,7 +35,7 @@ Result<ModelSpec> wide_deep(const ModelSection& model) {
     in = sizes[i];
   }
   if (section.numeric > 0)
-    spec.columns.push_back({.name = "numeric", .dtype = DType::kFloat32, .shape = {section.numeric}});
+    spec.columns.push_back({.name = "inputs", .dtype = DType::kFloat32, .shape = {section.numeric}});
   if (!section.categories.empty())
     spec.columns.push_back({.name = "categories",
                             .dtype = DType::kInt64,

@@ -10,15 +10,35 @@ class Batch:
 
     `x, y = batch`, `batch[0]`, `batch.x` (the first field), `batch.y` (the second field), and by name:
     `batch["labels"]`, `batch.labels`, `model(**batch)`. The fields of a tuple have no names but x and y.
+
+    With [data.columns] in job.toml, `batch["age"]` and `batch.age` are the column "age", a view of its field. An array's
+    name ("inputs", "categories", "labels") comes before a column's.
     """
 
-    def __init__(self, fields, names, examples):
+    def __init__(self, fields, names, examples, parts=None):
         self._fields = fields
         self._names = names
+        self._parts = parts or {}  # by name: (number of the field, first value, shape)
         self.examples = examples
 
     def __getitem__(self, key):
-        return self._fields[self._names.index(key) if isinstance(key, str) else key]
+        if not isinstance(key, str):
+            return self._fields[key]
+        if key in self._names:
+            return self._fields[self._names.index(key)]
+        if key in self._parts:
+            return self._part(*self._parts[key])
+        raise KeyError(self._unknown(key))
+
+    def _part(self, number, first, shape):
+        field = self._fields[number]
+        if len(field.shape) > 1:
+            end = first + int(np.prod(shape, dtype=np.int64))
+            field = field[:, first:end]
+        return field.reshape((field.shape[0], *shape))
+
+    def _unknown(self, name):
+        return f"the batch has no field {name}; its fields are {[*self._names, *self._parts]}"
 
     def __iter__(self):
         return iter(self._fields)
@@ -36,13 +56,13 @@ class Batch:
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in self._names:
-            return self._fields[self._names.index(name)]
+        if name in self._names or name in self._parts:
+            return self[name]
         if name in ("x", "y"):
             index = 0 if name == "x" else 1
             if index < len(self._fields):
                 return self._fields[index]
-        raise AttributeError(f"the batch has no field {name}; its fields are {self._names}")
+        raise AttributeError(self._unknown(name))
 
 
 def collate(samples):
@@ -87,6 +107,7 @@ class Column:
         self.is_bytes = description["dtype"] == "bytes"
         self.shape = tuple(description["shape"])
         self.is_ragged = description["ragged"]
+        self.parts = description["parts"]  # [name, first value, shape] of each of [data.columns]
         if description["dtype"] == "bfloat16":
             raise DisttrainError(f'the column "{self.name}" has values of type bfloat16, which NumPy doesn\'t have')
         self.dtype = np.dtype("u1" if self.is_bytes else description["dtype"])

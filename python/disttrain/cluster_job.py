@@ -192,7 +192,7 @@ class ClusterJob(Job):
             examples = message["examples"]
             columns = zip(self._columns, message["columns"])
             fields = [column.view(self._connection, part, examples) for column, part in columns]
-            return self._as_tensors(Batch(fields, [column.name for column in self._columns], examples))
+            return self._named(fields, examples)
         return self._samples(dataset, self._records(message["columns"][0]), collate)
 
     def _records(self, part):
@@ -226,7 +226,15 @@ class ClusterJob(Job):
         if dataset is not None:
             return self._samples(dataset, list(range(min(self._batch_size, len(dataset)))), collate)
         fields = [column.zeros(self._batch_size) for column in self._columns]
-        return self._as_tensors(Batch(fields, [column.name for column in self._columns], self._batch_size))
+        return self._named(fields, self._batch_size)
+
+    def _named(self, fields, examples):
+        parts = {
+            name: (number, first, tuple(shape))
+            for number, column in enumerate(self._columns)
+            for name, first, shape in column.parts
+        }
+        return self._as_tensors(Batch(fields, [column.name for column in self._columns], examples, parts))
 
     def _describe(self):
         self._connection.send(

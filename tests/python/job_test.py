@@ -195,9 +195,9 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
 
     def test_columns_of_the_jobs_own_data(self):
         columns = [
-            {"name": "pixels", "dtype": "uint8", "shape": [2, 2], "ragged": False},
-            {"name": "words", "dtype": "int32", "shape": [5], "ragged": True},
-            {"name": "text", "dtype": "bytes", "shape": [100], "ragged": True},
+            {"name": "pixels", "dtype": "uint8", "shape": [2, 2], "ragged": False, "parts": []},
+            {"name": "words", "dtype": "int32", "shape": [5], "ragged": True, "parts": []},
+            {"name": "text", "dtype": "bytes", "shape": [100], "ragged": True, "parts": []},
         ]
         show = "batch['pixels'].tolist(), [w.tolist() for w in batch.words], batch.text, batch.y is batch.words"
         for init, lines in (("metrics=[]", 1), ("", 2)):  # the second script rehearses, with zeros
@@ -218,6 +218,41 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
                 expected = "batch [[[0, 1], [2, 3]], [[4, 5], [6, 7]]] [[5, 6], [7]] [b'hello', b'you'] True"
                 self.assertEqual(output.splitlines()[-1], expected)
                 self.assertEqual(len(output.splitlines()), lines)
+
+    def test_columns_of_job_toml_are_views_by_their_names(self):
+        columns = [
+            {
+                "name": "inputs",
+                "dtype": "uint8",
+                "shape": [5],
+                "ragged": False,
+                "parts": [["age", 0, []], ["pixels", 1, [2, 2]]],
+            },
+            {"name": "labels", "dtype": "int64", "shape": [], "ragged": False, "parts": [["clicked", 0, []]]},
+        ]
+        show = (
+            "batch['age'].tolist(), batch.pixels.tolist(), batch.clicked.tolist(), "
+            "np.shares_memory(batch.pixels, batch.inputs), len(batch), batch.keys()"
+        )
+        with FakeWorker(PYTHON, linear(init="metrics=[]", data="", show=show), columns, batch_size=2) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            data = [(bytes(range(10)),), (array.array("q", [1, 0]).tobytes(),)]
+            worker.start(parameters, gradients, columns=data, examples=2)
+            worker.receive()
+            worker.end()
+            code, output = worker.finish()
+        self.assertEqual(code, 0, output)
+        self.assertEqual(
+            output.splitlines()[-1],
+            "batch [0, 5] [[[1, 2], [3, 4]], [[6, 7], [8, 9]]] [1, 0] True 2 ['inputs', 'labels']",
+        )
+        with FakeWorker(PYTHON, linear(init="metrics=[]", data="", show="batch.town"), columns, batch_size=2) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            worker.start(parameters, gradients, columns=data, examples=2)
+            _, output = worker.finish()
+        self.assertIn("no field town; its fields are ['inputs', 'labels', 'age', 'pixels', 'clicked']", output)
 
     def test_samples_of_every_kind(self):
         for data, show, expected in (
@@ -299,7 +334,7 @@ def evaluate(batch):
         }.items():
             with self.subTest(expected):
                 self.assertIn(expected, self.error_of(script))
-        column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False}
+        column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False, "parts": []}
         self.assertIn("has a section [data]", self.error_of(linear(), [column]))
 
     def test_outputs_that_arent_numbers_are_named(self):

@@ -44,7 +44,7 @@ class OneProcess {
                 .shuffle = job.data.shuffle,
                 .buffer = job.data.shuffle_buffer,
                 .seed = job.job.seed}),
-        batch_(job.train.batch_size, layout_.model.columns),
+        batch_(*dataset_, job.train.batch_size, layout_.model.columns),
         rule_(job.train),
         slots_(rule_.slots(), std::vector<float>(elements_)),
         staged_(workers, std::vector<float>(elements_)) {
@@ -108,7 +108,7 @@ class OneProcess {
     const std::uint64_t size = job_.train.batch_size;
     for (std::uint64_t part = 0; part * size < records.size(); ++part) {
       const auto some = std::span(records).subspan(part * size, std::min(size, records.size() - part * size));
-      if (!batch_.fill(*dataset_, some)) std::exit(70);
+      if (!batch_.fill(some)) std::exit(70);
       const std::uint64_t number = (updates_ + 1) * job_.train.accumulate + part;
       if (!model_->step(batch_.batch(), {job_.job.seed, number, rank}, {})) std::exit(70);
       const auto weight = static_cast<float>(static_cast<double>(some.size()) / static_cast<double>(records.size()));

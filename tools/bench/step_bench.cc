@@ -123,6 +123,9 @@ class Contestant {
 // A data set of random values that every model takes: floats are 0 or 1, and integers are below the column's limit.
 class RandomDataset final : public input::Dataset {
  public:
+  // `columns` is the number of the model's columns.
+  explicit RandomDataset(std::size_t columns) : columns_(columns) {}
+
   std::uint64_t records() const override { return 1; }
   const std::vector<input::DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return 0; }
@@ -130,7 +133,7 @@ class RandomDataset final : public input::Dataset {
   std::shared_ptr<const input::FittedColumns> fitted_columns() const override { return nullptr; }
   Status gather(std::span<const std::uint64_t>, std::span<const input::ColumnOut> columns,
                 const input::Draw&) const override {
-    for (const auto& [as, out] : columns) {
+    for (const auto& [as, out, from] : columns) {
       const std::uint64_t limit = as.limit > 0 ? as.limit : 2;
       if (as.dtype == DType::kFloat32) fill<float>(out, 2);
       if (as.dtype == DType::kUint8) fill<std::uint8_t>(out, limit);
@@ -154,7 +157,7 @@ class RandomDataset final : public input::Dataset {
 
 void measure(const JobConfig& job, bool is_random, std::size_t steps, std::uint32_t threads) {
   const ModelSpec spec = value_or_exit(builtin_model(job.model));
-  std::unique_ptr<input::Dataset> dataset = std::make_unique<RandomDataset>();
+  std::unique_ptr<input::Dataset> dataset = std::make_unique<RandomDataset>(spec.columns.size());
   if (!is_random) {
     const input::Source source = input::training_source(job.data);
     dataset = value_or_exit(input::load_dataset(source));
@@ -167,12 +170,12 @@ void measure(const JobConfig& job, bool is_random, std::size_t steps, std::uint3
   if (name == "linear" || name == "mlp" || name == "cnn")
     contestants.push_back(std::make_unique<Contestant>("autograd", workerd::make_autograd_model(job.model, spec)));
 
-  input::BatchBuffer records(job.train.batch_size, spec.columns);
+  input::BatchBuffer records(*dataset, job.train.batch_size, spec.columns);
   std::vector<std::uint64_t> indices(job.train.batch_size);
   std::mt19937_64 random(1);
   for (std::size_t step = 0; step < steps + kWarm; ++step) {
     for (std::uint64_t& index : indices) index = random() % dataset->records();
-    if (const Status filled = records.fill(*dataset, indices); !filled) exit_with(filled.error());
+    if (const Status filled = records.fill(indices); !filled) exit_with(filled.error());
     for (const auto& contestant : contestants) contestant->step(records.batch(), step);
   }
   std::printf("%s, %llu parameters, batch %u, %u threads\n", name.c_str(),

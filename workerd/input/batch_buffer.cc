@@ -1,21 +1,25 @@
 #include "workerd/input/batch_buffer.h"
 
 #include "common/check.h"
+#include "workerd/input/bind.h"
 
 namespace disttrain::input {
 
-BatchBuffer::BatchBuffer(std::uint64_t most_examples, const std::vector<ColumnSpec>& columns)
-    : most_examples_(most_examples), values_(columns.size()) {
-  for (const ColumnSpec& spec : columns) {
+BatchBuffer::BatchBuffer(const Dataset& dataset, std::uint64_t most_examples, const std::vector<ColumnSpec>& columns)
+    : dataset_(dataset), most_examples_(most_examples), values_(columns.size()) {
+  const Result<std::vector<Binding>> bindings = bind_columns(dataset.columns(), columns);
+  DISTTRAIN_CHECK(bindings.has_value());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const ColumnSpec& spec = columns[i];
     Column column{element_count(spec) * size_of(spec.dtype), {}};
     void* const memory = ::operator new[](most_examples* column.record_bytes, std::align_val_t{kBatchAlignment});
     column.memory.reset(static_cast<std::byte*>(memory));
     columns_.push_back(std::move(column));
-    outs_.push_back({spec, {}});
+    outs_.push_back({spec, {}, (*bindings)[i]});
   }
 }
 
-Status BatchBuffer::fill(const Dataset& dataset, std::span<const std::uint64_t> indices, const Draw& draw) {
+Status BatchBuffer::fill(std::span<const std::uint64_t> indices, const Draw& draw) {
   DISTTRAIN_CHECK_LE(indices.size(), most_examples_);
   examples_ = indices.size();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -23,7 +27,7 @@ Status BatchBuffer::fill(const Dataset& dataset, std::span<const std::uint64_t> 
     values_[i] = {outs_[i].out, {}};
   }
   if (examples_ == 0) return {};
-  Status gathered = dataset.gather(indices, outs_, draw);
+  Status gathered = dataset_.gather(indices, outs_, draw);
   if (gathered) return {};
   examples_ = 0;
   for (ColumnValues& values : values_) values = {};

@@ -17,14 +17,14 @@ namespace disttrain::input {
 
 inline constexpr std::size_t kBatchAlignment = 64;  // a cache line, and the alignment of the widest vector instructions
 
-// Column i of the model takes the values of column i of the data set.
 class BatchBuffer {
  public:
-  BatchBuffer(std::uint64_t most_examples, const std::vector<ColumnSpec>& columns);
+  // `columns` are those of the model. The data set fits them (fits.h), and must outlive this object.
+  BatchBuffer(const Dataset& dataset, std::uint64_t most_examples, const std::vector<ColumnSpec>& columns);
 
-  // Fills the buffer with the records at `indices`, at most `most_examples` of them. The data set must fit the columns
-  // (fits.h). After an error of Dataset::gather() the buffer has no examples.
-  Status fill(const Dataset& dataset, std::span<const std::uint64_t> indices, const Draw& draw = {});
+  // Fills the buffer with the records at `indices`, at most `most_examples` of them. After an error of
+  // Dataset::gather() the buffer has no examples.
+  Status fill(std::span<const std::uint64_t> indices, const Draw& draw = {});
 
   // Valid until the next call of fill().
   Batch batch() const { return {examples_, values_}; }
@@ -39,6 +39,7 @@ class BatchBuffer {
     std::unique_ptr<std::byte[], Free> memory;
   };
 
+  const Dataset& dataset_;
   const std::uint64_t most_examples_;
   std::vector<Column> columns_;
   std::vector<ColumnOut> outs_;  // those of the last call of fill()

@@ -95,6 +95,8 @@ struct DatasetColumn {
   // Of integers: the smallest and the largest of them. Otherwise 0 and -1.
   std::int64_t smallest = 0;
   std::int64_t largest = -1;
+  // With [data.columns]: the columns whose values the array has, in their order.
+  std::vector<ColumnPart> parts = {};
 };
 
 // What random changes of records depend on, besides the record (augment.h).
@@ -104,11 +106,18 @@ struct Draw {
   std::uint32_t epoch = 0;
 };
 
+// Which values of a data set a column of a model takes (bind.h).
+struct Binding {
+  std::size_t array = 0;    // index into Dataset::columns()
+  std::uint64_t first = 0;  // index of the first value among the array's values of a record
+};
+
 // Where the values of a column of a batch go.
 struct ColumnOut {
   ColumnSpec as;  // must have passed fits()
   // records * element_count(as) elements of type as.dtype
   std::span<std::byte> out;
+  Binding from;
 };
 
 class Dataset {
@@ -131,8 +140,8 @@ class Dataset {
   // How long the stages of reading take; null for a data set in memory. It lives as long as the data set.
   virtual const DataFigures* figures() const { return nullptr; }
 
-  // Writes the values of the records at `indices`: those of columns()[i] as columns[i] describes them. There may be
-  // fewer columns than columns() has. Each index is less than records(). Inputs that become floats are multiplied by
+  // Writes the values of the records at `indices`: those that columns[i].from names, as columns[i].as describes them.
+  // Each index is less than records(). Inputs that become floats are multiplied by
   // the scale. If whole labels become floats with w values per record, then with w = 1 the value is the label as a
   // number. With w > 1 it is 1 at the label's index and 0 elsewhere. Any thread may call this.
   //

@@ -15,7 +15,7 @@ class EvaluationBatches {
  public:
   // `columns` are the model's; the data set fits them (fits.h).
   EvaluationBatches(const Dataset& dataset, std::uint64_t batch_size, const std::vector<ColumnSpec>& columns)
-      : dataset_(dataset), batch_size_(batch_size), buffer_(batch_size, columns) {}
+      : dataset_(dataset), batch_size_(batch_size), buffer_(dataset, batch_size, columns) {}
 
   // Returns the next batch, or null after the last batch. The last batch may be smaller than the others. The result is
   // valid until the next call. Errors: those of Dataset::gather().
@@ -23,7 +23,7 @@ class EvaluationBatches {
     if (next_record_ == dataset_.records()) return nullptr;
     indices_.clear();
     while (indices_.size() < batch_size_ && next_record_ < dataset_.records()) indices_.push_back(next_record_++);
-    if (Status filled = buffer_.fill(dataset_, indices_); !filled) return tl::unexpected(std::move(filled.error()));
+    if (Status filled = buffer_.fill(indices_); !filled) return tl::unexpected(std::move(filled.error()));
     return &buffer_;
   }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/config/columns.h"
+#include "workerd/input/bind.h"
 #include "workerd/input/columns.h"
 
 namespace disttrain::input {
@@ -35,6 +36,19 @@ Bounds bounds_of(DType dtype) {
 // Whether Dataset::gather() can make values of type `to` from those of type `from`.
 bool converts(DType from, DType to) {
   return is_float(to) || (is_integer(from) && is_integer(to));
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  if (shape.empty()) return "one value for each record";
+  std::string text;
+  for (const std::uint64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "values of the shape [" + text + "]";
+}
+
+// Dimensions of 1 don't change the order of values.
+std::vector<std::uint64_t> without_ones(std::vector<std::uint64_t> shape) {
+  shape.erase(std::remove(shape.begin(), shape.end(), std::uint64_t{1}), shape.end());
+  return shape;
 }
 
 // The keys of job.toml that set the sizes of a model's first and last columns.
@@ -77,6 +91,23 @@ class Fitting {
                                         " values each, but the model's column \"" + wants.name + "\" takes " +
                                         std::to_string(element_count(wants)) + ": change " + keys_.inputs + " or " +
                                         files_);
+  }
+
+  // A column of the model that takes one of [data.columns].
+  Status part(const DatasetColumn& array, const ColumnPart& has, const ColumnSpec& wants) const {
+    const std::string what = "the column \"" + has.name + "\" of data.columns";
+    const std::string taker = ", but the model's column \"" + wants.name + "\" takes ";
+    const std::string advice = ": change the model or data.columns." + has.name;
+    if (wants.ragged || !converts(array.dtype, wants.dtype))
+      return fail(ErrorCode::kConfig, what + " has values of type " + to_string(array.dtype) + taker +
+                                          (wants.ragged ? "sequences of " : "") + to_string(wants.dtype) + advice);
+    if (without_ones(has.shape) != without_ones(wants.shape))
+      return fail(ErrorCode::kConfig,
+                  what + " has " + shape_text(has.shape) + taker + shape_text(wants.shape) + advice);
+    if (is_integer(array.dtype) && is_integer(wants.dtype) && wants.limit > 0 && has.limit > wants.limit)
+      return fail(ErrorCode::kData, what + " has numbers from 0 to " + std::to_string(has.limit - 1) + taker +
+                                        "numbers from 0 to " + std::to_string(wants.limit - 1) + advice);
+    return {};
   }
 
   Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {
@@ -140,11 +171,26 @@ class Fitting {
   const std::string labels_;
 };
 
+// A builtin model must not leave columns of the job unused in silence.
+Status uses_all(const std::vector<DatasetColumn>& columns, const std::vector<Binding>& bindings,
+                const ModelSection& model) {
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const bool is_used =
+        std::any_of(bindings.begin(), bindings.end(), [i](const Binding& binding) { return binding.array == i; });
+    if (is_used || columns[i].parts.empty()) continue;
+    return fail(ErrorCode::kConfig, "data.columns." + columns[i].parts.front().name + " gives \"" + columns[i].name +
+                                        "\", which model.builtin = \"" + model.builtin +
+                                        "\" doesn't take: remove the column, or choose another model (wide_deep takes "
+                                        "numbers and categories)");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source) {
   const std::vector<DatasetColumn>& columns = dataset.columns();
-  if (spec.columns.size() > columns.size()) {
+  if (!are_bound_by_name(columns, spec.columns) && spec.columns.size() > columns.size()) {
     std::string names;
     for (const ColumnSpec& column : spec.columns) names += (names.empty() ? "\"" : ", \"") + column.name + "\"";
     const bool needs_columns = model.builtin == "wide_deep" && source.columns.empty();
@@ -154,14 +200,18 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
                     (needs_columns ? "add [data.columns], which says what each column of a csv file is to wide_deep"
                                    : "use other data or another model"));
   }
+  const Result<std::vector<Binding>> bindings = bind_columns(columns, spec.columns);
+  if (!bindings) return tl::unexpected(bindings.error());
   const Fitting fitting(model, source);
   for (std::size_t i = 0; i < spec.columns.size(); ++i) {
-    const bool are_labels = columns[i].name == "labels";
-    const Status ok =
-        are_labels ? fitting.labels(columns[i], spec.columns[i]) : fitting.inputs(columns[i], spec.columns[i]);
+    const DatasetColumn& array = columns[(*bindings)[i].array];
+    const ColumnPart* const part = part_named(columns, spec.columns[i].name);
+    const Status ok = array.name == "labels" ? fitting.labels(array, spec.columns[i])
+                      : part != nullptr      ? fitting.part(array, *part, spec.columns[i])
+                                             : fitting.inputs(array, spec.columns[i]);
     if (!ok) return ok;
   }
-  return {};
+  return model.builtin.empty() ? Status() : uses_all(columns, *bindings, model);
 }
 
 void size_model(const Dataset& training, const DataSection& data, ModelSection& model) {

@@ -8,8 +8,9 @@
 
 namespace disttrain::input {
 
-// Checks that the model `spec`, which `model` chooses, fits the data set, which was loaded from `source`: column i of
-// the model can take the values of column i of the data set. The model may have fewer columns than the data set.
+// Checks that the model `spec`, which `model` chooses, fits the data set, which was loaded from `source`: each column
+// of the model can take the values to which it is bound (bind.h). The model may have fewer columns than the data set; a
+// builtin model must use all of [data.columns].
 // Errors: kConfig if the sizes or types differ, kData if a label is out of range. The error text says what the data set
 // has, what the model expects, and which setting can be changed.
 Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source);

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "workerd/input/column_parts.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/find_files.h"
 #include "workerd/input/fit_files.h"
@@ -81,6 +82,7 @@ Result<Contents> load_columns(const Source& source, const std::vector<std::strin
   }
   for (std::size_t i = 0; i < source.columns.size(); ++i)
     if (source.columns[i].kind == ColumnKind::kLabel) contents.label_names = fitted->columns[i].vocabulary;
+  contents.parts = parts_of(source.columns, *fitted);
   contents.fitted = std::move(fitted);
   return contents;
 }

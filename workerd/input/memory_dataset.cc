@@ -24,10 +24,10 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, contents_.records);
   hash_ = hash_of_selected();
-  if (contents_.inputs.elements > 0) add_column("inputs", contents_.inputs);
-  if (contents_.categories.elements > 0) add_column("categories", contents_.categories);
+  if (contents_.inputs.elements > 0) add_column("inputs", contents_.inputs, contents_.parts.inputs);
+  if (contents_.categories.elements > 0) add_column("categories", contents_.categories, contents_.parts.categories);
   if (contents_.targets.elements > 0) {
-    add_column("labels", contents_.targets);
+    add_column("labels", contents_.targets, contents_.parts.labels);
     return;
   }
   DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
@@ -37,7 +37,8 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
                       .elements = 1,
                       .are_classes = true,
                       .smallest = range.smallest,
-                      .largest = range.largest});
+                      .largest = range.largest,
+                      .parts = contents_.parts.labels});
   values_.push_back(nullptr);
 }
 
@@ -50,8 +51,8 @@ std::uint64_t MemoryDataset::hash_of_selected() const {
   return hash;
 }
 
-void MemoryDataset::add_column(const char* name, const Values& values) {
-  DatasetColumn column{.name = name, .dtype = values.dtype, .elements = values.elements};
+void MemoryDataset::add_column(const char* name, const Values& values, const std::vector<ColumnPart>& parts) {
+  DatasetColumn column{.name = name, .dtype = values.dtype, .elements = values.elements, .parts = parts};
   with_type(values.dtype, selected(values), [&column]<typename T>(std::span<T> found) {
     if constexpr (std::is_integral_v<T>) {
       const auto range = range_of(std::span<const T>(found));
@@ -71,30 +72,32 @@ std::span<std::byte> MemoryDataset::selected(const Values& values) const {
 Status MemoryDataset::gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
                              const Draw&) const {
   for (const std::uint64_t index : indices) DISTTRAIN_CHECK_LT(index, records_);
-  for (std::size_t i = 0; i < columns.size(); ++i) gather_column(indices, i, columns[i]);
+  for (const ColumnOut& column : columns) gather_column(indices, column);
   return {};
 }
 
-void MemoryDataset::gather_column(std::span<const std::uint64_t> indices, std::size_t column,
-                                  const ColumnOut& to) const {
-  DISTTRAIN_CHECK_LT(column, columns_.size());
+void MemoryDataset::gather_column(std::span<const std::uint64_t> indices, const ColumnOut& to) const {
+  DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
   DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
-  const Values* from = values_[column];
+  const Values* from = values_[to.from.array];
   const double scale = from == &contents_.inputs ? scale_ : 1.0;
   with_type(to.as.dtype, to.out, [&](auto values) {
     if (from == nullptr)
       gather_labels(indices, values);
     else
-      gather_values(*from, indices, scale, values);
+      gather_values(*from, to.from.first, indices, scale, values);
   });
 }
 
 template <typename T>
-void MemoryDataset::gather_values(const Values& values, std::span<const std::uint64_t> indices, double scale,
-                                  std::span<T> out) const {
-  DISTTRAIN_CHECK_EQ(out.size(), indices.size() * values.elements);
-  with_type(values.dtype, selected(values),
-            [&](auto from) { gather_rows(from.data(), values.elements, indices, scale, out.data()); });
+void MemoryDataset::gather_values(const Values& values, std::uint64_t first, std::span<const std::uint64_t> indices,
+                                  double scale, std::span<T> out) const {
+  if (indices.empty()) return;
+  const std::uint64_t width = out.size() / indices.size();
+  DISTTRAIN_CHECK_LE(first + width, values.elements);
+  with_type(values.dtype, selected(values), [&](auto from) {
+    gather_rows(from.data() + first, {width, values.elements}, indices, scale, out.data());
+  });
 }
 
 template <typename T>

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "workerd/input/column_parts.h"
 #include "workerd/input/dataset.h"
 
 namespace disttrain::input {
@@ -26,6 +27,7 @@ struct Contents {
   std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets
   Values targets;
   std::vector<std::string> label_names;
+  Parts parts;                                  // only with [data.columns]
   std::shared_ptr<const FittedColumns> fitted;  // only with [data.columns]
   std::uint64_t bytes_read = 0;
 };
@@ -45,13 +47,13 @@ class MemoryDataset final : public Dataset {
                 const Draw& draw) const override;
 
  private:
-  void gather_column(std::span<const std::uint64_t> indices, std::size_t column, const ColumnOut& to) const;
+  void gather_column(std::span<const std::uint64_t> indices, const ColumnOut& to) const;
   std::uint64_t hash_of_selected() const;
-  void add_column(const char* name, const Values& values);
+  void add_column(const char* name, const Values& values, const std::vector<ColumnPart>& parts);
   // The values of the records [begin_, begin_ + records_).
   std::span<std::byte> selected(const Values& values) const;
   template <typename T>
-  void gather_values(const Values& values, std::span<const std::uint64_t> indices, double scale,
+  void gather_values(const Values& values, std::uint64_t first, std::span<const std::uint64_t> indices, double scale,
                      std::span<T> out) const;
   template <typename T>
   void gather_labels(std::span<const std::uint64_t> indices, std::span<T> out) const;

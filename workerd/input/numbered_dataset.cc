@@ -45,9 +45,10 @@ std::vector<ColumnSpec> columns_of(const Dataset& dataset, double scale) {
   std::vector<ColumnSpec> columns;
   for (const DatasetColumn& column : dataset.columns()) {
     ColumnSpec spec{.name = column.name, .dtype = DType::kFloat32, .shape = {}};
-    const bool keeps_its_type = column.name == "labels" || scale == 1.0;
+    const bool keeps_its_type = column.name != "inputs" || scale == 1.0;
     if (keeps_its_type) spec.dtype = column.dtype;
     if (column.elements > 1) spec.shape = {column.elements};
+    spec.parts = column.parts;
     columns.push_back(std::move(spec));
   }
   return columns;

@@ -26,7 +26,7 @@ Prefetcher::Prefetcher(const Dataset& dataset, OrderOptions order, const Prefetc
   DISTTRAIN_CHECK_GE(options.threads, 1u);
   DISTTRAIN_CHECK_LE(order_.records(), dataset.records());
   for (std::size_t i = 0; i < options.prefetch + kHeld; ++i) {
-    free_.emplace_back(new ReadyBatch{{}, BatchBuffer(options.batch_size, options.columns), {}});
+    free_.emplace_back(new ReadyBatch{{}, BatchBuffer(dataset, options.batch_size, options.columns), {}});
   }
   for (std::uint32_t i = 0; i < std::min(options.threads, options.prefetch); ++i) {
     threads_.emplace_back([this] { run(); });
@@ -166,8 +166,8 @@ void Prefetcher::run() {
 
       lock.unlock();
       order_.records_at(batch->order.epoch, batch->order.positions, indices);
-      batch->made = batch->buffer.fill(dataset_, indices,
-                                       {.is_training = true, .seed = options_.seed, .epoch = batch->order.epoch});
+      batch->made =
+          batch->buffer.fill(indices, {.is_training = true, .seed = options_.seed, .epoch = batch->order.epoch});
       lock.lock();
 
       if (const std::function<void()> callback = finish(std::move(batch))) {

@@ -45,10 +45,9 @@ void copy_rows(std::size_t count, const RowAt& row_at, std::uint64_t elements, d
 }  // namespace
 
 template <typename T, typename Out>
-void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
-                 Out* out) {
+void gather_rows(const T* values, RowShape shape, std::span<const std::uint64_t> indices, double scale, Out* out) {
   copy_rows(
-      indices.size(), [=](std::size_t i) { return values + indices[i] * elements; }, elements, scale, out);
+      indices.size(), [=](std::size_t i) { return values + indices[i] * shape.stride; }, shape.elements, scale, out);
 }
 
 template <typename T, typename Out>
@@ -68,31 +67,31 @@ Range<T> range_of(std::span<const T> values) {
 }
 
 using Indices = std::span<const std::uint64_t>;
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, float*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, double*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, std::int32_t*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, std::int64_t*);
-template void gather_rows(const std::uint8_t*, std::uint64_t, Indices, double, std::uint8_t*);
-template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, float*);
-template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, double*);
-template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, std::int32_t*);
-template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, std::int64_t*);
-template void gather_rows(const std::int32_t*, std::uint64_t, Indices, double, std::uint8_t*);
-template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, float*);
-template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, double*);
-template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, std::int32_t*);
-template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, std::int64_t*);
-template void gather_rows(const std::int64_t*, std::uint64_t, Indices, double, std::uint8_t*);
-template void gather_rows(const float*, std::uint64_t, Indices, double, float*);
-template void gather_rows(const float*, std::uint64_t, Indices, double, double*);
-template void gather_rows(const float*, std::uint64_t, Indices, double, std::int32_t*);
-template void gather_rows(const float*, std::uint64_t, Indices, double, std::int64_t*);
-template void gather_rows(const float*, std::uint64_t, Indices, double, std::uint8_t*);
-template void gather_rows(const double*, std::uint64_t, Indices, double, float*);
-template void gather_rows(const double*, std::uint64_t, Indices, double, double*);
-template void gather_rows(const double*, std::uint64_t, Indices, double, std::int32_t*);
-template void gather_rows(const double*, std::uint64_t, Indices, double, std::int64_t*);
-template void gather_rows(const double*, std::uint64_t, Indices, double, std::uint8_t*);
+template void gather_rows(const std::uint8_t*, RowShape, Indices, double, float*);
+template void gather_rows(const std::uint8_t*, RowShape, Indices, double, double*);
+template void gather_rows(const std::uint8_t*, RowShape, Indices, double, std::int32_t*);
+template void gather_rows(const std::uint8_t*, RowShape, Indices, double, std::int64_t*);
+template void gather_rows(const std::uint8_t*, RowShape, Indices, double, std::uint8_t*);
+template void gather_rows(const std::int32_t*, RowShape, Indices, double, float*);
+template void gather_rows(const std::int32_t*, RowShape, Indices, double, double*);
+template void gather_rows(const std::int32_t*, RowShape, Indices, double, std::int32_t*);
+template void gather_rows(const std::int32_t*, RowShape, Indices, double, std::int64_t*);
+template void gather_rows(const std::int32_t*, RowShape, Indices, double, std::uint8_t*);
+template void gather_rows(const std::int64_t*, RowShape, Indices, double, float*);
+template void gather_rows(const std::int64_t*, RowShape, Indices, double, double*);
+template void gather_rows(const std::int64_t*, RowShape, Indices, double, std::int32_t*);
+template void gather_rows(const std::int64_t*, RowShape, Indices, double, std::int64_t*);
+template void gather_rows(const std::int64_t*, RowShape, Indices, double, std::uint8_t*);
+template void gather_rows(const float*, RowShape, Indices, double, float*);
+template void gather_rows(const float*, RowShape, Indices, double, double*);
+template void gather_rows(const float*, RowShape, Indices, double, std::int32_t*);
+template void gather_rows(const float*, RowShape, Indices, double, std::int64_t*);
+template void gather_rows(const float*, RowShape, Indices, double, std::uint8_t*);
+template void gather_rows(const double*, RowShape, Indices, double, float*);
+template void gather_rows(const double*, RowShape, Indices, double, double*);
+template void gather_rows(const double*, RowShape, Indices, double, std::int32_t*);
+template void gather_rows(const double*, RowShape, Indices, double, std::int64_t*);
+template void gather_rows(const double*, RowShape, Indices, double, std::uint8_t*);
 
 using RowPointers = std::span<const void* const>;
 template void gather_rows<std::uint8_t>(RowPointers, std::uint64_t, double, float*);

@@ -8,12 +8,17 @@
 
 namespace disttrain::input {
 
+// The rows of an array. Each begins `stride` values after the one before it, and has `elements` values that count.
+struct RowShape {
+  std::uint64_t elements = 0;
+  std::uint64_t stride = 0;
+};
+
 // For each i, copies row indices[i] of `values` to row i of `out`, and converts it to the type of `out`. Values that
-// become float or double are multiplied by `scale`; integers stay exact. A row has `elements` values. `out` must have
-// room for indices.size() rows. T and Out are float, double, std::int32_t, std::int64_t or std::uint8_t.
+// become float or double are multiplied by `scale`; integers stay exact. `out` must have room for indices.size() rows
+// of shape.elements values. T and Out are float, double, std::int32_t, std::int64_t or std::uint8_t.
 template <typename T, typename Out>
-void gather_rows(const T* values, std::uint64_t elements, std::span<const std::uint64_t> indices, double scale,
-                 Out* out);
+void gather_rows(const T* values, RowShape shape, std::span<const std::uint64_t> indices, double scale, Out* out);
 
 // The same for rows of T that are anywhere: row i of `out` comes from rows[i].
 template <typename T, typename Out>

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "workerd/input/column_parts.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/rows.h"
 #include "workerd/input/typed_values.h"
@@ -43,25 +44,31 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
   DISTTRAIN_CHECK_LT(options_.begin, options_.end);
   DISTTRAIN_CHECK_LE(options_.end, source_->records());
   DISTTRAIN_CHECK(!options_.keeps_blocks || (!options_.blocks.empty() && !encoder_.has_pixels()));
+  const Parts parts = parts_of(options_.columns, *options_.fitted);
   if (encoder_.has_pixels())
-    columns_.push_back(
-        {.name = "inputs", .dtype = DType::kUint8, .elements = encoder_.inputs(), .smallest = 0, .largest = 255});
+    columns_.push_back({.name = "inputs",
+                        .dtype = DType::kUint8,
+                        .elements = encoder_.inputs(),
+                        .smallest = 0,
+                        .largest = 255,
+                        .parts = parts.inputs});
   else if (encoder_.inputs() > 0)
-    columns_.push_back({.name = "inputs", .elements = encoder_.inputs()});
+    columns_.push_back({.name = "inputs", .elements = encoder_.inputs(), .parts = parts.inputs});
   if (encoder_.categories() > 0) {
     const std::vector<std::uint32_t> sizes = category_sizes(options_.columns, *options_.fitted);
     columns_.push_back({.name = "categories",
                         .dtype = DType::kInt32,
                         .elements = encoder_.categories(),
                         .smallest = 0,
-                        .largest = std::int64_t{*std::max_element(sizes.begin(), sizes.end())} - 1});
+                        .largest = std::int64_t{*std::max_element(sizes.begin(), sizes.end())} - 1,
+                        .parts = parts.categories});
   }
   for (std::size_t i = 0; i < options_.columns.size(); ++i) {
     if (options_.columns[i].kind != ColumnKind::kLabel) continue;
     const FittedColumn& label = options_.fitted->columns[i];
     label_names_ = label.vocabulary;
     if (!encoder_.has_classes()) {
-      columns_.push_back({.name = "labels"});
+      columns_.push_back({.name = "labels", .parts = parts.labels});
       continue;
     }
     const bool are_words = !label.vocabulary.empty();
@@ -70,7 +77,8 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
                         .are_classes = true,
                         .smallest = 0,
                         .largest = are_words ? static_cast<std::int64_t>(label.vocabulary.size()) - 1
-                                             : static_cast<std::int64_t>(label.label.largest)});
+                                             : static_cast<std::int64_t>(label.label.largest),
+                        .parts = parts.labels});
   }
 }
 
@@ -106,37 +114,40 @@ Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span
   const StageTimer timer(figures_.batch_ns);
   for (std::size_t c = 0; ok && c < columns.size(); ++c) {
     const ColumnOut& to = columns[c];
-    const std::string& name = columns_[c].name;
+    DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
+    const std::string& name = columns_[to.from.array].name;
     DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
     if (name == "labels" && encoder_.has_classes()) ok = check_limit(indices, scratch->rows, to.as);
     if (!ok) break;
-    with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) { copy_column<T>(name, to.as, *scratch, out); });
+    with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) { copy_column<T>(to, *scratch, out); });
   }
   give_back(std::move(scratch));
   return ok;
 }
 
 template <typename T>
-void StreamedDataset::copy_column(const std::string& name, const ColumnSpec& as, Scratch& scratch,
-                                  std::span<T> out) const {
-  const std::uint64_t width = element_count(as);
+void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::span<T> out) const {
+  const std::uint64_t width = element_count(to.as);
+  const DatasetColumn& array = columns_[to.from.array];
+  const std::string& name = array.name;
   const std::vector<Row>& rows = scratch.rows;
-  const auto copy = [&]<typename From>(LargeArray<From> EncodedRows::*values, std::uint64_t elements, double scale) {
+  const auto copy = [&]<typename From>(LargeArray<From> EncodedRows::*values, double scale) {
     std::vector<const void*>& pointers = scratch.pointers;
     pointers.resize(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) pointers[i] = (rows[i].rows->*values).data() + rows[i].row * elements;
-    gather_rows<From>(pointers, elements, scale, out.data());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      pointers[i] = (rows[i].rows->*values).data() + rows[i].row * array.elements + to.from.first;
+    gather_rows<From>(pointers, width, scale, out.data());
   };
   if (name == "inputs" && encoder_.has_pixels()) {
-    copy(&EncodedRows::pixels, width, options_.scale);
+    copy(&EncodedRows::pixels, options_.scale);
   } else if (name == "inputs") {
-    copy(&EncodedRows::inputs, width, 1.0);
+    copy(&EncodedRows::inputs, 1.0);
   } else if (name == "categories") {
-    copy(&EncodedRows::categories, width, 1.0);
+    copy(&EncodedRows::categories, 1.0);
   } else if (!encoder_.has_classes()) {
-    copy(&EncodedRows::targets, 1, 1.0);
+    copy(&EncodedRows::targets, 1.0);
   } else if (width == 1) {
-    copy(&EncodedRows::classes, 1, 1.0);
+    copy(&EncodedRows::classes, 1.0);
   } else {
     std::fill(out.begin(), out.end(), T(0));
     for (std::size_t i = 0; i < rows.size(); ++i)

@@ -76,7 +76,7 @@ class StreamedDataset final : public Dataset {
   std::size_t block_of(std::uint64_t record) const;
   Status check_limit(std::span<const std::uint64_t> indices, const std::vector<Row>& rows, const ColumnSpec& as) const;
   template <typename T>
-  void copy_column(const std::string& name, const ColumnSpec& as, Scratch& scratch, std::span<T> out) const;
+  void copy_column(const ColumnOut& to, Scratch& scratch, std::span<T> out) const;
 
   std::unique_ptr<Scratch> take_scratch() const;
   void give_back(std::unique_ptr<Scratch> scratch) const;

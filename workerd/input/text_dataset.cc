@@ -42,7 +42,7 @@ Status TextDataset::gather(std::span<const std::uint64_t> indices, std::span<con
     for (std::size_t i = 0; i < indices.size(); ++i) {
       DISTTRAIN_CHECK_LT(indices[i], records_);
       const auto* window = reinterpret_cast<const std::uint8_t*>(text_.bytes.data()) + first_byte(begin_ + indices[i]);
-      gather_rows(window, text_.window, kFirst, scale_, values.data() + i * text_.window);
+      gather_rows(window, {text_.window, text_.window}, kFirst, scale_, values.data() + i * text_.window);
     }
   });
   return {};

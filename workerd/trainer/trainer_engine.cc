@@ -66,6 +66,7 @@ ModelSpec spec_of(const TrainerModel& model, const TrainerOptions& options) {
   ModelSpec spec;
   spec.variables = model.variables;
   spec.columns = options.columns;
+  for (ColumnSpec& column : spec.columns) column.parts.clear();  // only the trainer uses them
   if (spec.columns.empty()) spec.columns = {ColumnSpec{kRecordColumn, DType::kInt64, {}, false, 0}};
   spec.metrics = model.metrics;
   spec.programs = model.programs;

@@ -197,11 +197,15 @@ Result<TrainerMessage> parse_trainer_message(const RawMessage& raw) {
 json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch_size, std::uint64_t seed) {
   json message = {{"type", "welcome"}, {"protocol", kTrainerProtocol}, {"batch_size", batch_size}, {"seed", seed}};
   json& list = message["columns"] = json::array();
-  for (const ColumnSpec& column : columns)
+  for (const ColumnSpec& column : columns) {
+    json parts = json::array();
+    for (const ColumnPart& part : column.parts) parts.push_back({part.name, part.first, part.shape});
     list.push_back({{"name", column.name},
                     {"dtype", to_string(column.dtype)},
                     {"shape", column.shape},
-                    {"ragged", column.ragged}});
+                    {"ragged", column.ragged},
+                    {"parts", std::move(parts)}});
+  }
   return message;
 }
 

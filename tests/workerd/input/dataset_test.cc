@@ -28,7 +28,7 @@ void expect_gather_equals_naive_twin(std::uint64_t seed) {
   std::vector<std::uint64_t> indices(random.below(20));
   for (std::uint64_t& index : indices) index = random.below(rows);
   std::vector<Out> out(indices.size() * elements + 1, Out(99));
-  gather_rows(values.data(), elements, indices, 0.3, out.data());
+  gather_rows(values.data(), {elements, elements}, indices, 0.3, out.data());
   for (std::size_t i = 0; i < indices.size(); ++i) {
     for (std::size_t j = 0; j < elements; ++j) {
       const T value = values[indices[i] * elements + j];
@@ -250,11 +250,11 @@ TEST(EvaluationBatches, GiveTargetsToModelsThatCompareWithValues) {
 
 TEST(BatchBuffer, IsAligned) {
   const MemoryDataset dataset = three_labels();
-  BatchBuffer buffer(3, columns_of(DType::kInt64, {}));
-  ASSERT_TRUE(buffer.fill(dataset, std::vector<std::uint64_t>{1}));
+  BatchBuffer buffer(dataset, 3, columns_of(DType::kInt64, {}));
+  ASSERT_TRUE(buffer.fill(std::vector<std::uint64_t>{1}));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.batch().columns[0].bytes.data()) % kBatchAlignment, 0u);
   EXPECT_EQ(buffer.examples(), 1u);
-  ASSERT_TRUE(buffer.fill(dataset, {}));
+  ASSERT_TRUE(buffer.fill({}));
   EXPECT_EQ(buffer.examples(), 0u);
   EXPECT_TRUE(buffer.batch().columns[0].bytes.empty());
 }

@@ -121,16 +121,9 @@ struct Rows {
 template <typename T>
 std::vector<T> gather(const Dataset& dataset, const std::vector<std::uint64_t>& indices, std::size_t column,
                       DType dtype, std::uint64_t elements) {
-  // The columns before it are gathered as they are in the data set.
-  std::vector<std::vector<std::byte>> others;
-  std::vector<ColumnOut> outs;
-  for (std::size_t c = 0; c < column; ++c) {
-    const DatasetColumn& has = dataset.columns().at(c);
-    others.emplace_back(indices.size() * has.elements * size_of(has.dtype));
-    outs.push_back({{.name = "", .dtype = has.dtype, .shape = {has.elements}}, others.back()});
-  }
   std::vector<T> values(indices.size() * elements);
-  outs.push_back({{.name = "", .dtype = dtype, .shape = {elements}}, std::as_writable_bytes(std::span(values))});
+  const std::vector<ColumnOut> outs = {
+      {{.name = "", .dtype = dtype, .shape = {elements}}, std::as_writable_bytes(std::span(values)), {column, 0}}};
   const Status gathered = dataset.gather(indices, outs, {});
   EXPECT_TRUE(gathered) << gathered.error().message;
   return values;

@@ -71,7 +71,7 @@ class Streamed : public testing::Test {
   static std::string gather_error(const Dataset& dataset, const std::vector<std::uint64_t>& indices) {
     std::vector<float> x(indices.size());
     const std::vector<ColumnOut> outs = {
-        {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x))}};
+        {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x)), {}}};
     const Status gathered = dataset.gather(indices, outs, {});
     return gathered ? "" : gathered.error().message;
   }
@@ -288,13 +288,9 @@ TEST_F(Streamed, FilesWithOtherHeadersAreRefused) {
 TEST_F(Streamed, LabelBeyondTheModelsOutputsIsAnError) {
   write_files(1, 10);
   const auto dataset = load(source_of(1));
-  std::vector<float> x(1);
-  std::vector<std::int32_t> w(1);
   std::vector<std::int64_t> k(1);
   const std::vector<ColumnOut> outs = {
-      {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x))},
-      {{.name = "w", .dtype = DType::kInt32, .shape = {}}, std::as_writable_bytes(std::span(w))},
-      {{.name = "k", .dtype = DType::kInt64, .shape = {}, .limit = 2}, std::as_writable_bytes(std::span(k))}};
+      {{.name = "k", .dtype = DType::kInt64, .shape = {}, .limit = 2}, std::as_writable_bytes(std::span(k)), {2, 0}}};
   EXPECT_TRUE(dataset->gather(std::vector<std::uint64_t>{1}, outs, {}));
   const Status wrong = dataset->gather(std::vector<std::uint64_t>{2}, outs, {});
   ASSERT_FALSE(wrong);

@@ -1,0 +1,30 @@
+#include "workerd/input/column_parts.h"
+
+#include "common/config/columns.h"
+
+namespace disttrain::input {
+
+Parts parts_of(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
+  const std::vector<std::uint32_t> sizes = category_sizes(columns, fitted);
+  Parts parts;
+  std::uint64_t inputs = 0;
+  for (const ColumnSection& column : columns) {
+    if (column.kind == ColumnKind::kIgnore) continue;
+    ColumnPart part{.name = column.name, .shape = {}};
+    if (is_category(column)) {
+      part.first = parts.categories.size();
+      part.limit = sizes[parts.categories.size()];
+      parts.categories.push_back(std::move(part));
+    } else if (is_number(column) || is_image(column)) {
+      part.first = inputs;
+      part.shape.assign(column.shape.begin(), column.shape.end());
+      inputs += element_count(part);
+      parts.inputs.push_back(std::move(part));
+    } else {
+      parts.labels.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
+}  // namespace disttrain::input
