@@ -38,6 +38,14 @@ json times_by_phase(const PhaseTimes& times) {
   return by_phase;
 }
 
+// Null if the worker has no times.
+json times_by_stage(const DataTimes& times) {
+  if (times.size() != kDataStages.size()) return nullptr;
+  json by_stage = json::object();
+  for (std::size_t i = 0; i < times.size(); ++i) by_stage[kDataStages[i]] = to_seconds(times[i]);
+  return by_stage;
+}
+
 json shards_json(const std::vector<ShardLoad>& shards) {
   json list = json::array();
   for (const ShardLoad& load : shards)
@@ -63,7 +71,10 @@ json task_json(const TaskStatus& task) {
                 {"lag", task.figures.lag ? json(*task.figures.lag) : json(nullptr)},
                 {"phase", disttrain::to_string(task.phase)},
                 {"phase_seconds", to_seconds(task.in_phase)}};
-  if (task.task.role == Role::kWorker) entry["phase_times"] = times_by_phase(task.figures.phase_times);
+  if (task.task.role == Role::kWorker) {
+    entry["phase_times"] = times_by_phase(task.figures.phase_times);
+    entry["data_times"] = times_by_stage(task.figures.data_times);
+  }
   if (task.task.role == Role::kPs) entry["shards"] = shards_json(task.figures.shards);
   return entry;
 }

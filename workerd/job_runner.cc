@@ -240,11 +240,10 @@ void JobRunner::show_figures() {
   figures.stalled = before_.stalled + input.stalled;
   figures.bytes_read = before_.bytes_read + prepared_.training->bytes_read() - read_before_;
   figures.batches_ready = input.ready;
-  if (const input::DataFigures* data = prepared_.training->figures()) {
-    const std::array counts = {&data->read_ns, &data->decode_ns, &data->transform_ns, &data->batch_ns};
-    for (std::size_t i = 0; i < counts.size(); ++i)
-      figures.stages[i] = std::chrono::nanoseconds(counts[i]->load(std::memory_order_relaxed));
-  }
+  figures.stages.clear();
+  if (const input::DataFigures* data = prepared_.training->figures())
+    for (const auto* count : {&data->read_ns, &data->decode_ns, &data->transform_ns, &data->batch_ns})
+      figures.stages.emplace_back(static_cast<std::int64_t>(count->load(std::memory_order_relaxed)));
   world_.figures_board.write(figures);
   shown_ = now_;
   // Until another step has ended, the last one's metrics stay the newest ones.

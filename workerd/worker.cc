@@ -283,6 +283,7 @@ Heartbeat Worker::make_heartbeat() const {
   if (!newest.accumulators.empty()) heartbeat.metrics = metric_values(newest.metrics, newest.accumulators);
   heartbeat.phase_times.assign(entry.progress.times.begin(), entry.progress.times.end());
   heartbeat.phase_times[static_cast<std::size_t>(entry.progress.phase)] += heartbeat.in_phase;
+  if (entry.job != JobId()) heartbeat.data_times = step_.figures().read().stages;
   return heartbeat;
 }
 

@@ -22,9 +22,6 @@ constexpr Phase step_phase(std::size_t i) {
 enum class DataProblem : std::uint8_t { kMissing, kPermission, kCorrupt, kUnfit };
 inline constexpr std::size_t kDataProblems = 4;
 
-// The stages of making a batch from files; Dataset::figures() counts their time.
-inline constexpr std::array<const char*, 4> kDataStages = {"read", "decode", "transform", "batch"};
-
 struct WorkerFigures {
   std::string job;  // the job's name; "" before the first job
   std::uint64_t steps = 0;
@@ -38,7 +35,7 @@ struct WorkerFigures {
   std::array<std::uint64_t, kDataProblems> data_errors{};
   std::uint64_t batches_ready = 0;
   Duration stalled{};
-  std::array<Duration, kDataStages.size()> stages{};  // summed over the input threads; 0 for a data set in memory
+  DataTimes stages;  // empty for a data set in memory
 };
 
 }  // namespace disttrain::workerd

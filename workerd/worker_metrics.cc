@@ -22,7 +22,8 @@ void collect(const WorkerFigures& figures, const std::string& task, metrics::Pag
   page.set(metrics::kDataPrefetchDepth, {task, job}, count(figures.batches_ready));
   page.set(metrics::kDataStall, {task, job}, to_seconds(figures.stalled));
   for (std::size_t i = 0; i < kDataStages.size(); ++i)
-    page.set(metrics::kDataStage, {task, job, kDataStages[i]}, to_seconds(figures.stages[i]));
+    page.set(metrics::kDataStage, {task, job, kDataStages[i]},
+             to_seconds(i < figures.stages.size() ? figures.stages[i] : Duration::zero()));
 }
 
 }  // namespace disttrain::workerd

@@ -36,6 +36,7 @@ TaskFigures Cluster::figures(const Task& task, const Job& job, bool is_at_work) 
     // so use the chief's number.
     figures.step = task.heartbeat.pacer ? job.reached().value : task.heartbeat.steps;
     figures.phase_times = job.measured_times(task.member, task.heartbeat.phase_times);
+    figures.data_times = task.heartbeat.data_times;
     figures.shards = task.heartbeat.shards;
   }
   // A short job may end between two heartbeats. Then the worker's final report is newer than its last heartbeat.

@@ -35,6 +35,7 @@ struct Losses {
 struct TaskFigures {
   std::uint64_t step = 0;
   PhaseTimes phase_times;                     // workers
+  DataTimes data_times;                       // workers
   std::vector<ShardLoad> shards;              // ps
   std::optional<double> examples_per_second;  // a worker's, see ExampleRate
   std::optional<double> loss;                 // the loss of a worker's last batch. None before its first batch

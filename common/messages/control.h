@@ -19,6 +19,7 @@
 // that isn't its own (I3).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -294,6 +295,12 @@ const char* to_string(Phase phase);
 // The time spent in each phase since the job's start (or since its warm-up). The index is a Phase.
 using PhaseTimes = std::vector<Duration>;
 
+// The stages of making a batch from files. They are in kDataStages, and in this order in DataTimes.
+inline constexpr std::array<const char*, 4> kDataStages = {"read", "decode", "transform", "batch"};
+// How long a worker's input threads spent in each stage, summed over the threads. Empty: the worker reads no files
+// while it trains.
+using DataTimes = std::vector<Duration>;
+
 // The positions that have been visited in an epoch. In a list of EpochLedgers, the first entry is the first incomplete
 // epoch, and no position of an epoch after the last entry has been visited.
 struct EpochLedger {
@@ -362,7 +369,8 @@ struct Heartbeat {
   // worker: the metrics over the examples of its newest steps. Empty before its first step, and if the engine computes
   // no metrics while it trains.
   std::vector<MetricValue> metrics;
-  Instant clock{};  // the sender's clock when it sent this message; transport::ChiefLink fills it in. 0: not told
+  Instant clock{};       // the sender's clock when it sent this message; transport::ChiefLink fills it in. 0: not told
+  DataTimes data_times;  // worker: since it has opened the data set
 };
 
 struct HeartbeatAnswer {

@@ -12,6 +12,26 @@ LONG = "epochs = 1000000"
 BRAKES = {"input": ["input"], "compute": ["compute"], "evaluate": ["evaluation"], "exchange": ["shard", "link"]}
 
 
+STREAMED = """
+[job]
+name = "streamed"
+[model]
+builtin = "mlp"
+layers = [1, 8, 2]
+[data]
+format = "csv"
+path = "data"
+files = "*.csv"
+memory = "1KiB"
+[data.columns]
+x = { kind = "numeric" }
+k = { kind = "label" }
+[train]
+batch_size = 20
+epochs = 1000000
+"""
+
+
 class WhyTest(SystemTest):
     def setUp(self):
         super().setUp()
@@ -49,6 +69,22 @@ class WhyTest(SystemTest):
         self.assertIn("job quick ", sentence)
         self.assertTrue(figures and all(line.startswith("  ") for line in figures), figures)
         self.assertIn("worker/0", figures[1])
+
+    def test_stages_of_making_batches_from_files_are_told(self):
+        (self.folder / "data").mkdir()
+        (self.folder / "data" / "a.csv").write_text("x,k\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(3000)))
+        job = self.folder / "streamed.toml"
+        job.write_text(STREAMED)
+        outcome = self.run_program("disttrain", "submit", "--detach", job, "--cluster", self.cluster)
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.until_steps(5, "--cluster", self.cluster)
+        stages = self.why("--json").json["workers"][0]["data"]
+        self.assertEqual(sorted(stages), ["batch", "decode", "read", "transform"])
+        self.assertGreater(min(stages.values()), 0, stages)
+
+    def test_job_in_memory_has_no_stages(self):
+        status = self.train()
+        self.assertEqual([task["data_times"] for task in status["tasks"] if task["task"] == "worker/0"], [None])
 
     def test_shards_say_how_busy_they_are(self):
         before = self.train()["tasks"][1]["shards"]

@@ -797,6 +797,9 @@ struct Heartbeat {
   work @11 :UInt64;  # how many pieces of long work are done for the job; while it grows, the task makes progress
   metrics @12 :List(Metric);  # worker: over its newest steps
   clock @13 :Int64;  # the sender's monotonic clock when it sent this message, in nanoseconds; 0: not told
+  # worker: nanoseconds in each stage of making batches from files (read, decode, transform, batch), summed over its
+  # input threads; empty if the records are in memory
+  dataTimes @14 :List(Int64);
 }
 struct ShardLoad {
   shard @0 :UInt32;

@@ -135,6 +135,8 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   b.setWork(m.work);
   write_list(b.initMetrics(list_size(m.metrics, kMaxMetrics, "metrics")), m.metrics);
   b.setClock(m.clock.time_since_epoch().count());
+  auto stages = b.initDataTimes(list_size(m.data_times, kDataStages.size(), "data times"));
+  for (unsigned i = 0; i < stages.size(); ++i) stages.set(i, m.data_times[i].count());
 }
 
 Heartbeat read(schema::Heartbeat::Reader r) {
@@ -152,6 +154,8 @@ Heartbeat read(schema::Heartbeat::Reader r) {
   m.work = r.getWork();
   m.metrics = read_metrics(r.getMetrics());
   m.clock = read_instant(r.getClock(), "the clock");
+  for (std::int64_t time : bounded(r.getDataTimes(), kDataStages.size(), "data times"))
+    m.data_times.push_back(read_duration(time, "the time in a stage of making batches"));
   return m;
 }
 

@@ -18,6 +18,18 @@ double growth(const Json& before, const Json& after, const char* key) {
   return number_of(after, key) - number_of(before, key);
 }
 
+std::array<double, kDataStages.size()> stages_of(const Json& before, const Json& after) {
+  std::array<double, kDataStages.size()> stages{};
+  const auto from = before.find("data_times");
+  const auto to = after.find("data_times");
+  if (from == before.end() || to == after.end() || !from->is_object() || !to->is_object()) return stages;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const double grown = growth(*from, *to, kDataStages[i]);
+    stages[i] = grown >= 0.0 ? grown : 0.0;
+  }
+  return stages;
+}
+
 std::optional<WorkerSample> worker_sample(const Json& before, const Json& after) {
   const Json from = before.value("phase_times", Json::object());
   const Json to = after.value("phase_times", Json::object());
@@ -33,7 +45,8 @@ std::optional<WorkerSample> worker_sample(const Json& before, const Json& after)
                       grown[0],
                       grown[1],
                       grown[2],
-                      grown[3] + grown[4] + grown[5]};
+                      grown[3] + grown[4] + grown[5],
+                      stages_of(before, after)};
   if (!(sample.steps >= 0.0) || !(sample.seconds() > 0.0)) return std::nullopt;
   return sample;
 }

@@ -2,9 +2,11 @@
 // counters.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
+#include "common/messages/control.h"
 #include "tools/disttrain/json.h"
 
 namespace disttrain::cli {
@@ -19,6 +21,9 @@ struct WorkerSample {
   double compute = 0.0;
   double evaluate = 0.0;
   double exchange = 0.0;
+  // How many seconds its input threads spent in each stage of making batches from files: kDataStages in
+  // common/messages/control.h. 0 if the records are in memory.
+  std::array<double, kDataStages.size()> stages{};
 
   double seconds() const { return input + compute + evaluate + exchange; }  // above 0
 };

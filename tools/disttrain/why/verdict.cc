@@ -96,6 +96,33 @@ std::string rate(double steps_per_second) {
   return text;
 }
 
+// What to do if a stage of making batches takes longest, in the order of kDataStages.
+constexpr const char* kStageAdvice[] = {
+    "put the data on a faster disk or network, or set data.shuffle = \"blocks\", which reads whole blocks",
+    "raise data.threads, or store the data in a format that is decoded faster (docs/data.md)",
+    "raise data.threads, or store the data transformed, such as smaller images",
+    "raise data.threads",
+};
+
+// Says how the time of making these workers' batches is divided among its stages, and what to do: "; of the time of
+// ...". Returns "" if their records are in memory.
+std::string stages_text(const std::vector<WorkerSample>& workers) {
+  std::array<double, kDataStages.size()> sums{};
+  double all = 0.0;
+  for (const WorkerSample& worker : workers)
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += worker.stages[i];
+      all += worker.stages[i];
+    }
+  if (!(all > 0.0)) return "";
+  std::string text;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    text += std::string(i == 0 ? "" : ", ") + kDataStages[i] + " " + percent(sums[i] / all);
+  const auto slowest = static_cast<std::size_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
+  return "; the slow stage of making batches is " + std::string(kDataStages[slowest]) + " (" + text +
+         " of the input threads' time): " + kStageAdvice[slowest];
+}
+
 class Judge {
  public:
   Judge(const Json& status, const TwoSamples& samples)
@@ -155,14 +182,16 @@ class Judge {
               others + " of their step, make " +
               rate(median(of_others(samples_.workers, straggler_, steps_per_second))) + " steps/s and don't wait for " +
               straggler_->task;
-    return say(part.brake, straggler_->task, text + "; " + part.when_one);
+    const std::string stages = part.brake == Brake::kInput ? stages_text({*straggler_}) : "";
+    return say(part.brake, straggler_->task, text + (stages.empty() ? "; " + std::string(part.when_one) : stages));
   }
 
   Verdict of_all(const Part& part) const {
+    const std::string stages = part.brake == Brake::kInput ? stages_text(samples_.workers) : "";
     return say(part.brake, only_task(),
                std::string(" is held back by ") + (part.brake == Brake::kInput ? "its input" : "evaluations") + ": " +
                    all_workers() + " " + (is_alone() ? part.does : part.they_do) + " for " + of_every_one(part.share) +
-                   " of the step; " + part.when_all);
+                   " of the step" + (stages.empty() ? "; " + std::string(part.when_all) : stages));
   }
 
   Verdict of_devices() const {

@@ -15,7 +15,7 @@ enum class Brake {
   kUnknown,  // no worker took part during the whole measurement
   kStall,    // no step ended during the measurement
   // The values below name the part of the step that takes longest.
-  kInput,       // waiting for input batches
+  kInput,       // waiting for input batches; the sentence names the slow stage of making them
   kCompute,     // computing
   kEvaluation,  // evaluating
   kShard,       // waiting for a busy shard

@@ -82,13 +82,17 @@ void print(Verdict verdict) {
 Json to_json(const Answer& answer) {
   const auto task_or_null = [](const std::string& task) { return task.empty() ? Json(nullptr) : Json(task); };
   Json workers = Json::array();
-  for (const WorkerSample& sample : answer.verdict.samples.workers)
+  for (const WorkerSample& sample : answer.verdict.samples.workers) {
+    Json stages = Json::object();
+    for (std::size_t i = 0; i < sample.stages.size(); ++i) stages[kDataStages[i]] = sample.stages[i];
     workers.push_back({{"task", sample.task},
                        {"steps", sample.steps},
                        {"input", sample.input},
                        {"compute", sample.compute},
                        {"evaluate", sample.evaluate},
-                       {"exchange", sample.exchange}});
+                       {"exchange", sample.exchange},
+                       {"data", stages}});
+  }
   Json shards = Json::array();
   for (const ShardSample& sample : answer.verdict.samples.shards)
     shards.push_back(

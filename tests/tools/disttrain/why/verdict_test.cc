@@ -208,6 +208,40 @@ TEST(Async, SlowInputOfAllWorkersBlamesNoSingleWorker) {
          {"held back by its input: all 2 workers wait for input batches for 60-70 %"});
 }
 
+// At the first answer the input threads of a worker have spent 100 s in each stage.
+void set_stages(Looks& samples, const std::string& worker, const std::vector<double>& seconds) {
+  const char* const stages[] = {"read", "decode", "transform", "batch"};
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    samples.task(samples.before(), worker)["data_times"][stages[i]] = 100.0;
+    samples.task(samples.after(), worker)["data_times"][stages[i]] = 100.0 + seconds[i];
+  }
+}
+
+TEST(Input, SlowStageOfMakingBatchesIsNamedWithTheSharesOfAll) {
+  auto samples = Looks("async").worker({20, 1.2, 0.6, 0.2}).worker({20, 1.4, 0.4, 0.2});
+  set_stages(samples, "worker/0", {0.5, 2.0, 0.4, 0.1});
+  set_stages(samples, "worker/1", {0.5, 1.0, 0.4, 0.1});
+  expect(
+      samples.verdict(), Brake::kInput, "",
+      {"of the step; the slow stage of making batches is decode (read 20 %, decode 60 %, transform 16 %, batch 4 % of "
+       "the input threads' time): raise data.threads"});
+  EXPECT_THAT(samples.verdict().sentence, Not(HasSubstr("data.prefetch")));
+}
+
+TEST(Input, StagesOfTheWorkerThatHoldsBackTheOthersCount) {
+  auto samples = Looks("sync").worker({10, 0.1, 0.3, 1.6}).worker({10, 1.62, 0.3, 0.08}).worker({10, 0.1, 0.3, 1.6});
+  set_stages(samples, "worker/0", {0.0, 9.0, 0.0, 0.0});
+  set_stages(samples, "worker/1", {3.0, 0.5, 0.25, 0.25});
+  expect(samples.verdict(), Brake::kInput, "worker/1",
+         {"is read (read 75 %, decode 13 %, transform 6 %, batch 6 %", "a faster disk"});
+}
+
+TEST(Input, StagesThatDidNotGrowAreLeftOut) {
+  auto samples = Looks("async").worker({10, 1.5, 0.4, 0.1});
+  set_stages(samples, "worker/0", {0.0, 0.0, 0.0, 0.0});
+  expect(samples.verdict(), Brake::kInput, "worker/0", {"data.prefetch"});
+}
+
 TEST(Ssp, BelowTheBoundThePaceTellsTheSlowest) {
   const auto samples = Looks("ssp").worker({20, 0, 1.8, 0.2}).worker({10, 0, 1.8, 0.2}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "worker/1", {"don't wait for worker/1"});
