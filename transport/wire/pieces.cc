@@ -226,12 +226,26 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
   return variable;
 }
 
+static void write(const ColumnPart& part, schema::ColumnPart::Builder b) {
+  b.setName(write_name(part.name, "name of a column"));
+  b.setFirst(part.first);
+  write_numbers(b.initShape(list_size(part.shape, kMaxDimensions, "dimensions")), part.shape);
+  b.setLimit(part.limit);
+}
+
+static ColumnPart read(schema::ColumnPart::Reader r) {
+  return {read_name(r.getName(), "name of a column"), r.getFirst(),
+          read_numbers(r.getShape(), kMaxDimensions, "dimensions"), r.getLimit()};
+}
+
 static void write(const ColumnSpec& column, schema::Column::Builder b) {
   b.setName(write_name(column.name, "name of a column"));
   b.setDtype(write_enum<schema::DType>(column.dtype));
   write_numbers(b.initShape(list_size(column.shape, kMaxDimensions, "dimensions")), column.shape);
   b.setRagged(column.ragged);
   b.setLimit(column.limit);
+  auto parts = b.initParts(list_size(column.parts, kMaxColumns, "parts of a column"));
+  for (unsigned i = 0; i < parts.size(); ++i) write(column.parts[i], parts[i]);
 }
 
 // Reads a column, and adds the number of its values for one record to `values`.
@@ -242,6 +256,7 @@ static ColumnSpec read_column(schema::Column::Reader r, std::uint64_t& values) {
   column.shape = read_numbers(r.getShape(), kMaxDimensions, "dimensions");
   column.ragged = r.getRagged();
   column.limit = r.getLimit();
+  for (auto part : bounded(r.getParts(), kMaxColumns, "parts of a column")) column.parts.push_back(read(part));
   if (column.ragged && column.shape.empty())
     malformed("column " + column.name + " is ragged and has no dimension for the length of a record");
   const std::uint64_t product = checked_product(column.shape, "column " + column.name);

@@ -66,6 +66,13 @@ struct Column {
   shape @2 :List(UInt64);  # of one record
   ragged @3 :Bool;         # a record may be shorter than the first dimension
   limit @4 :UInt64;        # integers are below it; 0: no limit
+  parts @5 :List(ColumnPart);  # a model that is sent has none
+}
+struct ColumnPart {
+  name @0 :Text;
+  first @1 :UInt64;
+  shape @2 :List(UInt64);
+  limit @3 :UInt64;
 }
 
 # The kinds of metrics, as in common/model_metric.h.
