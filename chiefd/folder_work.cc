@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/checkpoint/job_folder.h"
+#include "common/checkpoint/kept_columns.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/checkpoint/weights_file.h"
@@ -60,6 +61,21 @@ checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created
   return manifest;
 }
 
+// The words of [data.columns] have numbers, on which the parameters depend. So a job can't go on with other words. A
+// damaged file of columns doesn't keep a job from training.
+Status check_columns(checkpoint::Files& files, const checkpoint::OpenCheckpoint& open, const std::string& columns) {
+  if (columns.empty()) return {};
+  const auto kept = checkpoint::kept_columns(files, open);
+  const auto found = checkpoint::decode_columns(columns, "the job's data");
+  if (!kept.has_value() || !kept->has_value() || !found) return {};
+  const std::optional<std::string> other = checkpoint::differing_column(**kept, *found);
+  if (!other) return {};
+  return fail(ErrorCode::kConfig,
+              open.path + " was trained with other values of data.columns." + *other +
+                  " than the training files have now: restore the files, give the column's "
+                  "vocabulary, mean and deviation in job.toml, or begin anew under another job.name");
+}
+
 RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
   RestorePoint point;
   point.path = open.path;
@@ -111,7 +127,8 @@ Result<std::uint64_t> JobFolder::mark_or_read(std::uint64_t token) const {
   return there ? there : tl::unexpected(marked.error());
 }
 
-Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed) const {
+Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed,
+                                     const std::string& columns) const {
   FolderAnswer answer;
   answer.mark = mark;
   const auto found = checkpoint::list_checkpoints(files_, path_);
@@ -123,7 +140,10 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
     answer.broken.push_back(committed + " was committed, but is gone");
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
   if (!newest.has_value()) return tl::unexpected(newest.error());
-  if (newest->has_value()) answer.newest = restore_point(**newest);
+  if (newest->has_value()) {
+    if (Status same = check_columns(files_, **newest, columns); !same) return tl::unexpected(same.error());
+    answer.newest = restore_point(**newest);
+  }
   answer.kept = list();  // only now, because a damaged checkpoint may have been set aside
   if (answer.newest || !answer.broken.empty()) return answer;
   const auto aside = checkpoint::list_set_aside(files_, path_);
@@ -159,7 +179,7 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   else if (Status done = mark(work.mark); !done)
     marked = tl::unexpected(done.error());
   if (!marked) return tl::unexpected(marked.error());
-  Result<FolderAnswer> answer = find(*marked, work.committed);
+  Result<FolderAnswer> answer = find(*marked, work.committed, work.columns);
   if (answer) answer->program_warning = open_program(work.program);
   return answer;
 }
@@ -190,7 +210,7 @@ Result<std::string> JobFolder::keep_program(const CommitAttempt& work, checkpoin
 Result<FolderAnswer> JobFolder::carry_out(const FindNewest& work) {
   if (Status mounted = check_mounted(path_, work.committed); !mounted) return tl::unexpected(mounted.error());
   const Result<std::uint64_t> marked = mark_or_read(work.mark);
-  return marked ? find(*marked, work.committed) : tl::unexpected(marked.error());
+  return marked ? find(*marked, work.committed, work.columns) : tl::unexpected(marked.error());
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
@@ -218,7 +238,7 @@ Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
   else if (!aside && aside.error().code != ErrorCode::kNoInput)
     return tl::unexpected(aside.error());
   const Result<std::uint64_t> marked = mark_or_read(work.mark);
-  return marked ? find(*marked, "") : tl::unexpected(marked.error());
+  return marked ? find(*marked, "", "") : tl::unexpected(marked.error());
 }
 
 Result<FolderAnswer> JobFolder::carry_out(const BeginAttempt& work) {
@@ -233,6 +253,12 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
   checkpoint::Manifest manifest = manifest_of(work, wall_seconds_());
   const Result<std::string> kept = keep_program(work, manifest);
   if (!kept) return tl::unexpected(kept.error());
+  if (!work.columns.empty()) {
+    const std::string attempt = checkpoint::attempt_path(path_, work.generation, work.attempt);
+    const Result<checkpoint::FileEntry> columns = checkpoint::keep_columns(files_, attempt, work.columns);
+    if (!columns) return tl::unexpected(columns.error());
+    manifest.files.push_back(*columns);
+  }
   const auto path = checkpoint::commit(files_, path_, std::move(manifest));
   if (!path) return tl::unexpected(path.error());
   FolderAnswer answer;

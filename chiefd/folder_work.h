@@ -46,7 +46,8 @@ class JobFolder {
   // Writes what the checkpoint keeps of the program, and adds the file to the manifest. Returns why nothing is kept, or
   // "".
   Result<std::string> keep_program(const CommitAttempt& work, checkpoint::Manifest& manifest);
-  Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed) const;
+  // `columns` are those of the job's data; "": the checkpoint's columns don't matter.
+  Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed, const std::string& columns) const;
   // The checkpoints in the folder, for FolderAnswer::kept.
   std::optional<std::vector<KeptCheckpoint>> list() const;
   Status export_best(const KeepBest& work) const;

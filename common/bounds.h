@@ -17,7 +17,8 @@ inline constexpr std::size_t kMaxTextBytes = 4096;  // a name, an address, a pat
 // the text of a refusal, which may list many problems of a file
 inline constexpr std::size_t kMaxProblemsBytes = 16 * 1024;
 inline constexpr std::size_t kMaxJobTomlBytes = 256 * 1024;
-inline constexpr std::size_t kMaxJsonBytes = 64 * 1024 * 1024;  // an answer of the chief
+inline constexpr std::size_t kMaxKeptColumnsBytes = 8 * 1024 * 1024;  // what a checkpoint keeps of [data.columns]
+inline constexpr std::size_t kMaxJsonBytes = 64 * 1024 * 1024;        // an answer of the chief
 
 // --- Lists, in entries.
 

@@ -81,7 +81,7 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
   if ((has_trainer || has_columns) && has_data(config)) {
     if (Status loaded = load_training(*prepared, nullptr); !loaded) return tl::unexpected(loaded.error());
     columns = input::columns_of(*prepared->training, config.data.scale);
-    if (has_columns) input::size_model(*prepared->training, config.data, prepared->config.model);
+    if (has_columns) input::size_model(*prepared->training->fitted_columns(), config.data, prepared->config.model);
   }
   Result<MadeEngine> made = make_engine(prepared->config, columns, prepared->arena, world);
   if (!made) return tl::unexpected(made.error());

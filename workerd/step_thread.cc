@@ -4,9 +4,11 @@
 #include <new>
 #include <utility>
 
+#include "common/bounds.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
+#include "workerd/input/keep_fitted.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -142,6 +144,12 @@ void StepThread::do_describe(const DescribeJob& message) {
   described.train_records = prepared_->training->records();
   described.train_hash = prepared_->training->hash();
   described.evaluation_records = prepared_->evaluation ? prepared_->evaluation->records() : 0;
+  if (const auto fitted = prepared_->training->fitted_columns()) {
+    described.columns = input::encode_fitted(prepared_->config.data.columns, *fitted);
+    if (described.columns.empty())
+      log_.warn("the vocabularies of data.columns take more than " + std::to_string(kMaxKeptColumnsBytes >> 20) +
+                " MiB, so checkpoints don't keep them: `disttrain predict` will need the training files");
+  }
   tell_(described);
 }
 

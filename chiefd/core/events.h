@@ -184,10 +184,13 @@ struct OpenFolder {
   // The job's step program, which is opened here and kept by each checkpoint. "": it has none. If the chief can't read
   // the package, the answer has a program_warning.
   std::string program{};
+  // JobDescribed::columns. If the newest checkpoint keeps columns that differ, the work fails with kConfig.
+  std::string columns{};
 };
 struct FindNewest {
   std::uint64_t mark = 0;
   std::string committed;
+  std::string columns{};  // as above
 };
 // Finds the checkpoint with the initial parameters. If `path` is the folder of a job, this is the newest checkpoint in
 // it. The checkpoint that was found is protected from removal. If `path` names no checkpoint, or the chief can't see
@@ -217,6 +220,7 @@ struct CommitAttempt {
   std::uint64_t attempt = 0;
   std::vector<ShardWritten> shards;   // by shard
   std::vector<std::string> pinned{};  // the paths of the checkpoints that retention mustn't remove
+  std::string columns{};              // JobDescribed::columns, which the checkpoint keeps
 };
 // Lists the checkpoints in the folder. If `best` isn't empty, first exports this checkpoint's parameters to
 // best.safetensors in the job's folder, with `metadata` in the file's header. If the job evaluates averages, exports

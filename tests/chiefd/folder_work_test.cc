@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "common/checkpoint/kept_columns.h"
 #include "common/checkpoint/weights.h"
 #include "common/program/kept_program.h"
 #include "tests/common/checkpoint/memory_files.h"
@@ -304,6 +305,7 @@ class ProgramInFolderTest : public FolderWorkTest {
     written.pacer.emplace();
     written.pacer->global_step = Step(attempt_);
     work.shards = {written};
+    work.columns = columns_;
     return folder_.carry_out(work);
   }
 
@@ -311,7 +313,30 @@ class ProgramInFolderTest : public FolderWorkTest {
   JobFolder folder_;
   ModelSpec model_;
   std::uint64_t attempt_ = 0;
+  std::string columns_;  // of the job's data
 };
+
+TEST_F(ProgramInFolderTest, CheckpointsKeepTheColumnsAndRefuseJobsWithOthers) {
+  const auto with_words = [](const std::vector<std::string>& words) {
+    return checkpoint::encode_columns({{.name = "country", .words = words}});
+  };
+  ASSERT_TRUE(open_with(""));
+  ASSERT_TRUE(commit(model_));
+  // A checkpoint that keeps no columns goes with every job.
+  EXPECT_TRUE(folder_.carry_out(FindNewest{7, "", with_words({"de"})}));
+  columns_ = with_words({"de", "fr"});
+  const auto committed = commit(model_);
+  ASSERT_TRUE(committed) << committed.error().message;
+  const auto kept = checkpoint::kept_columns(files_, *checkpoint::open_checkpoint(files_, committed->path));
+  ASSERT_TRUE(kept.has_value() && kept->has_value());
+  EXPECT_EQ((**kept)[0].words, (std::vector<std::string>{"de", "fr"}));
+
+  for (const std::string& same : {columns_, std::string()}) EXPECT_TRUE(folder_.carry_out(FindNewest{7, "", same}));
+  const auto other = folder_.carry_out(FindNewest{7, "", with_words({"de", "it"})});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::kConfig);
+  EXPECT_NE(other.error().message.find("data.columns.country"), std::string::npos) << other.error().message;
+}
 
 TEST_F(ProgramInFolderTest, CheckpointsKeepTheProgramThatTheJobBeganWith) {
   const auto opened = open_with(kProgram);

@@ -40,6 +40,27 @@ class ColumnsTest(SystemTest):
             labels = [row[-1] for row in csv.reader(file, skipinitialspace=True) if row[-1].endswith(".")]
         right = sum((output > 0) == (label == ">50K.") for output, label in zip(outputs, labels, strict=True))
         self.assertAlmostEqual(right / len(labels), evaluation["accuracy"], delta=1e-12)
+        self.assert_predicts_without_training_files(outputs)
+
+    def assert_predicts_without_training_files(self, outputs):
+        """The checkpoint has the words and means of the training set."""
+        head, *lines = (self.data / "adult-1.csv").read_text().splitlines()
+        other = self.folder / "other"
+        other.mkdir()
+        (other / "test.csv").write_text("\n".join([head, *(line for line in lines if line.endswith("."))]) + "\n")
+        shutil.rmtree(self.data)
+        outcome = self.run_program("disttrain", "predict", "checkpoints/census", "others.csv", "--data", other,
+                                   "--files", "test.csv", "--set", "evaluate.records=[0, 200]")
+        self.assertEqual(outcome.code, 0, str(outcome))
+        self.assertEqual([float(line) for line in (self.folder / "others.csv").read_text().splitlines()[1:]], outputs)
+
+    def test_a_job_with_other_words_is_not_resumed(self):
+        (self.folder / "checkpoints").mkdir()
+        checkpoints = ["--set", "checkpoint.directory=checkpoints", "--set", "checkpoint.at_end=true"]
+        self.assert_finished(self.train(*checkpoints, "--set", "train.epochs=1"))
+        self.change(" Private", " Unheard-of")
+        self.assert_refused(self.train(*checkpoints, "--set", "train.epochs=2"), 78,
+                            "was trained with other values of data.columns.workclass than the training files have now")
 
     def test_a_word_instead_of_a_number_names_file_line_and_column(self):
         self.change("\n19, Private", "\nnineteen, Private")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "transport/wire/control_messages.h"
@@ -24,6 +25,13 @@ void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
   b.setTrainHash(m.train_hash);
   b.setEvaluationRecords(m.evaluation_records);
   write_list(b.initUnreachable(list_size(m.unreachable, kMaxShards, "unreachable ps tasks")), m.unreachable);
+  auto columns = b.initColumns(list_size(m.columns, kMaxKeptColumnsBytes, "bytes of columns"));
+  std::copy(m.columns.begin(), m.columns.end(), columns.begin());
+}
+
+static std::string read_columns(capnp::Data::Reader bytes) {
+  const auto bounded_bytes = bounded(bytes, kMaxKeptColumnsBytes, "bytes of columns");
+  return {bounded_bytes.begin(), bounded_bytes.end()};
 }
 
 JobDescribed read(schema::JobDescribed::Reader r) {
@@ -32,7 +40,8 @@ JobDescribed read(schema::JobDescribed::Reader r) {
                       read_number(r.getTrainRecords(), kMaxRecords, "the number of records"),
                       r.getTrainHash(),
                       read_number(r.getEvaluationRecords(), kMaxRecords, "the number of records"),
-                      read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks")};
+                      read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks"),
+                      read_columns(r.getColumns())};
 }
 
 // For the fields that CreateShards and OpenJob have in common.

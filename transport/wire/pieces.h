@@ -157,8 +157,8 @@ void write_name_map(capnp::List<schema::NamePair>::Builder list, const std::map<
 std::map<std::string, std::string> read_name_map(capnp::List<schema::NamePair>::Reader list, const char* what);
 
 // The size of a list that will be written; throws Malformed if the list is too long.
-template <typename T>
-unsigned list_size(const std::vector<T>& list, std::size_t max, const char* what) {
+template <typename List>
+unsigned list_size(const List& list, std::size_t max, const char* what) {
   if (list.size() > max)
     malformed("its list of " + std::string(what) + " has " + std::to_string(list.size()) + " entries; at most " +
               std::to_string(max) + " are allowed");

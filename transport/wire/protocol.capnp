@@ -528,6 +528,8 @@ struct JobDescribed {
   evaluationRecords @3 :UInt64;
   unreachable @4 :List(Member);  # the ps tasks of DescribeJob.reach that didn't answer
   trainHash @5 :UInt64;  # of the training records; 0: not known
+  # What [data.columns] took from the training set, for checkpoints: common/checkpoint/kept_columns.h
+  columns @6 :Data;
 }
 
 # chief -> every ps. The ps makes the shards that `owners` assigns to it, with their memory and their first values. It

@@ -214,8 +214,8 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
   return model.builtin.empty() ? Status() : uses_all(columns, *bindings, model);
 }
 
-void size_model(const Dataset& training, const DataSection& data, ModelSection& model) {
-  take_column_sizes(data.columns, category_sizes(data.columns, *training.fitted_columns()), model);
+void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model) {
+  take_column_sizes(data.columns, category_sizes(data.columns, fitted), model);
 }
 
 void keep_types_of(const ModelSpec& spec, Source& source) {

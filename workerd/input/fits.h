@@ -15,8 +15,9 @@ namespace disttrain::input {
 // has, what the model expects, and which setting can be changed.
 Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source);
 
-// Sets the sizes of the model that its section leaves out, from [data.columns] and the training set.
-void size_model(const Dataset& training, const DataSection& data, ModelSection& model);
+// Sets the sizes of the model that its section leaves out, from [data.columns] and what they took from the training
+// set.
+void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model);
 
 // Tells the source as which types the model takes its columns. Call it before load_dataset(), so that the data set
 // keeps the types that the model wants.

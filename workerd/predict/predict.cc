@@ -17,6 +17,7 @@
 #include "common/memory_plan.h"
 #include "workerd/input/evaluation_batches.h"
 #include "workerd/input/fits.h"
+#include "workerd/input/keep_fitted.h"
 #include "workerd/input/numbered_dataset.h"
 #include "workerd/input/parquet/parquet_functions.h"
 #include "workerd/predict/outputs_file.h"
@@ -62,8 +63,9 @@ Status check_options(const JobConfig& job, const std::vector<std::string>& sets)
 }
 
 // A trainer must know the columns of the data first. For other models the data is read as the model wants it.
-Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const EngineFactory& make_engine,
-                                              const EngineWorld& world) {
+// `kept` are the columns that the checkpoint keeps.
+Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::vector<checkpoint::KeptColumn>& kept,
+                                              const EngineFactory& make_engine, const EngineWorld& world) {
   const bool has_trainer = !job.model.trainer.empty();
   const bool has_data = !job.data.files.empty();
   const bool has_columns = has_data && !job.data.columns.empty();
@@ -74,15 +76,16 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const Engine
   source.files_key = "--files (" + source.files_key + ")";
   source.labels_key = "--labels (" + source.labels_key + ")";
   JobConfig sized = job;
-  if (has_columns) {
-    // The vocabularies, means and deviations are those of the training set.
+  if (has_columns) source.fitted = input::fitted_from(job.data.columns, kept);
+  // Older checkpoints don't keep the vocabularies, means and deviations of the training set.
+  if (has_columns && source.fitted == nullptr) {
     input::Source fitted = input::training_source(job.data);
     fitted.parquet = &input::parquet_functions();
     const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(fitted);
     if (!training) return tl::unexpected(training.error());
     source.fitted = (*training)->fitted_columns();
-    input::size_model(**training, job.data, sized.model);
   }
+  if (has_columns) input::size_model(*source.fitted, job.data, sized.model);
   std::vector<ColumnSpec> columns;
   if (has_trainer && has_data) {
     Result<std::unique_ptr<input::Dataset>> records = load_records(source);
@@ -146,6 +149,8 @@ Status predict_with(const PredictOptions& options, const EngineFactory& make_eng
   const Result<JobConfig> job = config::read_job(open->manifest.job_toml, path + "'s job", options.sets);
   if (!job) return tl::unexpected(job.error());
   if (Status ok = check_options(*job, options.sets); !ok) return tl::unexpected(ok.error());
+  const auto kept = checkpoint::kept_columns(files, *open);
+  if (!kept.has_value()) return tl::unexpected(kept.error());
   const bool averages = job->evaluate.average > 0.0 && open->manifest.has_average;
   Result<Weights> weights =
       Weights::of_checkpoint(files, std::move(*open), averages ? Weights::Slots::kAverage : Weights::Slots::kNone);
@@ -161,7 +166,8 @@ Status predict_with(const PredictOptions& options, const EngineFactory& make_eng
       .on_checkpoint = [] {},
       .worker_count = [] { return 1u; },
   };
-  const Result<std::unique_ptr<Subject>> subject = make_subject(*job, make_engine, world);
+  const Result<std::unique_ptr<Subject>> subject =
+      make_subject(*job, kept->value_or(std::vector<checkpoint::KeptColumn>()), make_engine, world);
   if (!subject) return tl::unexpected(subject.error());
   Engine& engine = *(*subject)->engine;
   const Result<Layout> layout = chiefd::place(engine.describe(), Placement::kBalanced, 1);

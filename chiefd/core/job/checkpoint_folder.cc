@@ -25,11 +25,12 @@ void CheckpointFolder::ask_newest(Turn& turn) {
   asked_ = turn.now;
   stage_.set_ticket(turn.next_ticket());
   const std::string committed = newest_ ? newest_->path : "";
-  if (is_open_) return turn.folder_work(setup_.id, stage_.ticket(), FindNewest{generation_.mark(), committed});
+  const std::string columns = generation_.described() ? generation_.described()->columns : "";
+  if (is_open_) return turn.folder_work(setup_.id, stage_.ticket(), FindNewest{generation_.mark(), committed, columns});
   const bool must_be_empty = setup_.config().checkpoint.restore == Restore::kNone && generation_.number().value == 0;
   turn.folder_work(setup_.id, stage_.ticket(),
                    OpenFolder{setup_.config().checkpoint.directory, setup_.name(), must_be_empty, generation_.mark(),
-                              committed, setup_.config().model.program});
+                              committed, setup_.config().model.program, columns});
 }
 
 void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer) {

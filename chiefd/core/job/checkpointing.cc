@@ -138,7 +138,8 @@ void Checkpointing::commit(Turn& turn) {
                        generation_.number(),
                        attempt_->number,
                        {},
-                       evaluators_.pinned()};
+                       evaluators_.pinned(),
+                       generation_.described()->columns};
   for (const auto& [shard, entry] : attempt_->written) commit.shards.push_back(entry);
   if (DISTTRAIN_MUTANT(kCursorOfAnotherStep)) commit.shards.front().pacer = progress_.report();
   turn.folder_work(setup_.id, attempt_->ticket, std::move(commit));

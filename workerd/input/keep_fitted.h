@@ -1,0 +1,22 @@
+// Carries what [data.columns] took from the training set into checkpoints, and back.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/kept_columns.h"
+#include "common/config/job_config.h"
+#include "workerd/input/columns.h"
+
+namespace disttrain::input {
+
+// For JobDescribed::columns. "" if it would be longer than kMaxKeptColumnsBytes.
+std::string encode_fitted(const std::vector<ColumnSection>& columns, const FittedColumns& fitted);
+
+// What `columns` take from a checkpoint. A vocabulary, a mean or a deviation that job.toml gives comes first. Null if
+// the checkpoint has other columns: then the training files are needed.
+std::shared_ptr<const FittedColumns> fitted_from(const std::vector<ColumnSection>& columns,
+                                                 const std::vector<checkpoint::KeptColumn>& kept);
+
+}  // namespace disttrain::input
