@@ -38,7 +38,8 @@ def export(
         torch.nn.CrossEntropyLoss(). It may not have trainable parameters.
     example_batch: a dict from column names to tensors, whose first dimension is the batch's. A tuple (x, y) is short for
         {"inputs": x, "labels": y}. The values only matter for tracing; at least 2 records.
-    inputs: the names of the columns that the model gets, in order, as positional arguments. Default: all but the labels.
+    inputs: the names of the columns that the model gets, in order, as positional arguments. Default: all but the labels,
+        by their names if forward() has arguments of these names, and else in the order of the dict.
     labels: the name of the column that the loss gets, or a list of names (then the loss gets a dict of these columns),
         or None for a loss of the outputs alone.
     outputs: outputs(what the model returned) is the tensor that metrics and predictions get. Default: the tensor itself,
@@ -67,7 +68,7 @@ def export(
     if not path.endswith((".pt2", ".pt")):
         raise ExportError(f'export: the file name "{path}" ends neither in .pt2 (compiled) nor in .pt (TorchScript)')
     check_folder(path)
-    batch = describe_batch(example_batch, inputs, labels, dynamic_batch)
+    batch = describe_batch(example_batch, inputs, labels, dynamic_batch, model)
     described = describe_model(model, loss)
     with described.tracing_mode():
         functions = Functions(described, loss, batch, outputs, metrics or {}, dtype)

@@ -1,6 +1,7 @@
 """The columns of a batch: what the model, the loss and the metrics take."""
 
 import dataclasses
+import inspect
 import numbers
 
 import torch
@@ -41,6 +42,7 @@ class BatchDescription:
     labels: list  # names; empty: the loss takes the outputs alone
     labels_as_dict: bool
     dynamic: bool
+    inputs_by_name: bool  # the model gets the inputs as keyword arguments
 
     @property
     def examples(self):
@@ -91,7 +93,7 @@ def _limit(name, given):
     return int(given)
 
 
-def describe_batch(example_batch, inputs, labels, dynamic):
+def describe_batch(example_batch, inputs, labels, dynamic, model):
     if isinstance(example_batch, (tuple, list)):
         if len(example_batch) != 2:
             raise ExportError(
@@ -117,7 +119,18 @@ def describe_batch(example_batch, inputs, labels, dynamic):
                 raise ExportError(f'export: {what} names column "{name}", but example_batch has {", ".join(names)}')
     if not input_names:
         raise ExportError("export: the model gets no column; name some in inputs=[...]")
-    return BatchDescription(columns, input_names, label_names, not (labels is None or isinstance(labels, str)), dynamic)
+    labels_as_dict = not (labels is None or isinstance(labels, str))
+    by_name = inputs is None and set(input_names) <= _parameters_of(model)
+    return BatchDescription(columns, input_names, label_names, labels_as_dict, dynamic, by_name)
+
+
+def _parameters_of(model):
+    """The names by which the model takes arguments."""
+    try:
+        parameters = inspect.signature(getattr(model, "forward", model)).parameters.values()
+    except (TypeError, ValueError):  # of a compiled layer
+        return set()
+    return {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
 
 
 def _tensor(name, value):

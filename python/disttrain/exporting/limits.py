@@ -7,8 +7,8 @@ from torch.overrides import TorchFunctionMode
 # The methods and functions that return the same numbers as their first argument has, maybe fewer of them, or as another
 # type.
 _KEEPING = frozenset(
-    "__getitem__ as_strided chunk clone contiguous detach expand expand_as flatten flip int long movedim narrow pad permute "
-    "ravel repeat reshape roll select split squeeze t to transpose type type_as unbind unflatten unsqueeze view "
+    "__getitem__ as_strided chunk clone contiguous detach double expand expand_as flatten flip float int long movedim narrow "
+    "pad permute ravel repeat reshape roll select split squeeze t to transpose type type_as unbind unflatten unsqueeze view "
     "view_as".split()
 )
 # Those that read or write at indices, which are other arguments than the first.
@@ -31,6 +31,7 @@ class LimitFinder(TorchFunctionMode):
         # column. `_kept` keeps the storages of copies alive, so that no other tensor gets their places.
         self._known = {_place(column): (name, True) for name, column in columns.items()}
         self._kept = []
+        self._bytes = {name for name, column in columns.items() if column.dtype == torch.uint8}
         self.limits = {}
         self.unknown = set()
         self.widened = set()
@@ -58,7 +59,7 @@ class LimitFinder(TorchFunctionMode):
         keeps = getattr(function, "__name__", "") in _KEEPING
         for i, argument in enumerate([*arguments, *keywords.values()]):
             known = self._known_of(argument)
-            # Other functions make floats of a column that can't come back as its indices.
+            # Indices that are computed in floating point aren't followed.
             if known is not None and ((keeps and i == 0) or _is_integer(argument)):
                 self._follow(result, argument, known[0], known[1] and keeps and i == 0)
         return result
@@ -67,7 +68,7 @@ class LimitFinder(TorchFunctionMode):
         for tensor in result if isinstance(result, (tuple, list)) else [result]:
             if not isinstance(tensor, torch.Tensor) or not (is_same or _is_integer(tensor)):
                 continue
-            if argument.dtype == torch.uint8 and tensor.dtype in (torch.int32, torch.int64):
+            if name in self._bytes and tensor.dtype in (torch.int32, torch.int64):
                 self.widened.add(name)
             if self._known_of(tensor) is None:
                 self._known[_place(tensor)] = name, is_same

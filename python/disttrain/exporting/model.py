@@ -122,6 +122,11 @@ def _tensor_at(module, name):
 def describe_model(model, loss):
     if not isinstance(model, torch.nn.Module):
         raise ExportError(f"export: model is a {type(model).__name__}; expected a torch.nn.Module")
+    if any(hasattr(module, "_orig_mod") for module in model.modules()):
+        raise ExportError(
+            "export: torch.compile has compiled the model or one of its layers, and export compiles them itself; pass the "
+            "model as it was before torch.compile (compiled._orig_mod)"
+        )
     variables, aliases = [], {}
     saved = list(model.state_dict(keep_vars=True))  # layer by layer: the parameters of a layer, then its buffers
     first_name = {}

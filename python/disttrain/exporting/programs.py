@@ -25,7 +25,7 @@ MAX_METRICS = 64  # kMaxMetrics in common/model_metric.h
 class Functions:
     def __init__(self, described, loss, batch, outputs, metrics, dtype):
         if dtype not in (None, torch.float32, torch.float16, torch.bfloat16):
-            raise ExportError(f"export: dtype is {dtype}; expected torch.float16 or torch.bfloat16")
+            raise ExportError(f"export: dtype is {dtype!r}; expected torch.float16 or torch.bfloat16")
         _check_metrics(metrics)
         if len(metrics) > MAX_METRICS:
             raise ExportError(f"export: {len(metrics)} metrics; expected at most {MAX_METRICS}")
@@ -181,7 +181,9 @@ class Functions:
 
     def run_model(self, columns):
         with self._computing():
-            return self.described.model(*(columns[name] for name in self.batch.inputs))
+            inputs = {name: columns[name] for name in self.batch.inputs}
+            model = self.described.model
+            return model(**inputs) if self.batch.inputs_by_name else model(*inputs.values())
 
     def forward(self, columns):
         """The loss as float32 or float64, and the tensor that metrics take, detached."""

@@ -78,6 +78,7 @@ class ColumnsTest(unittest.TestCase):
     def test_LimitOfBytesIsFoundThroughConversions(self):
         for indices in (
             lambda tokens: tokens.long(),
+            lambda tokens: tokens.float().long(),
             lambda tokens: tokens.to(torch.int64),
             lambda tokens: tokens.to(dtype=torch.int32),
             lambda tokens: tokens.type(torch.LongTensor).clone().reshape(-1, 9),

@@ -99,7 +99,8 @@ class ErrorsTest(unittest.TestCase):
     def assert_refused(self, *texts, model=None, loss=None, batch=None, ending=".pt2", **options):
         with self.assertRaises(ExportError) as caught:
             path = self.folder / ("step" + ending)
-            model, loss, batch = model or Doubled(nn.ReLU()), loss or nn.CrossEntropyLoss(), batch or example()
+            model = Doubled(nn.ReLU()) if model is None else model
+            loss, batch = loss or nn.CrossEntropyLoss(), batch or example()
             disttrain.export(model, loss, batch, path, say=None, **options)
         for text in texts:
             self.assertIn(text, str(caught.exception))
@@ -271,6 +272,9 @@ class ErrorsTest(unittest.TestCase):
         text = "was compiled by torch.jit, which torch.export doesn't take; export to a .pt file"
         self.assert_refused('layer "middle" (', text, model=Doubled(torch.jit.script(nn.Linear(8, 8))))
         self.assert_refused("the model itself (", text, model=torch.jit.script(Doubled(nn.ReLU())))
+        for ending in (".pt", ".pt2"):
+            compiled = torch.compile(Doubled(nn.ReLU()))
+            self.assert_refused("torch.compile has compiled the model", "_orig_mod", model=compiled, ending=ending)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Traced:
     """The programs of a model, and its variables as a worker keeps them."""
 
     def __init__(self, model, loss, example, measured=None, limits=None, dtype=None, **names):
-        self.batch = describe_batch(example, names.get("inputs"), names.get("labels", "labels"), True)
+        self.batch = describe_batch(example, names.get("inputs"), names.get("labels", "labels"), True, model)
         self.described = describe_model(model, loss)
         self.values = None
         with self.described.tracing_mode():
@@ -211,6 +211,21 @@ class NumbersTest(unittest.TestCase):
 
         self.check(TwoInputs(), nn.MSELoss(), batch_of, ["categories", "numbers"], "target", limits={"categories": 20},
                    measured={"mae": metrics.MAE("target"), "size": metrics.Mean(lambda outputs, batch: outputs.abs())})
+
+    def test_ColumnsWithTheNamesOfArgumentsAreTakenByName(self):
+        class Named(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 2)
+
+            def forward(self, first, unused=None, *, second):
+                return self.layer(first) - 2 * self.layer(second)
+
+        batch = {"second": torch.randn(4, 3), "first": torch.randn(4, 3), "labels": torch.randint(0, 2, (4,))}
+        model = Named()
+        traced = Traced(model, nn.CrossEntropyLoss(), batch, inputs=None)
+        (outputs,) = traced.run("predict", batch)
+        torch.testing.assert_close(outputs, model(batch["first"], second=batch["second"]).detach())
 
     def test_LossWithOneValuePerRecord(self):
         self.check(ConvNet(), nn.CrossEntropyLoss(reduction="none"), self.images, ["inputs"], "labels")
