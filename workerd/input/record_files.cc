@@ -67,9 +67,12 @@ Status RecordFiles::read(std::size_t file, std::uint64_t offset, std::span<std::
     const ssize_t got = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return cant_read(about, errno);
-    if (got == 0)
+    if (got == 0) {
+      // The file may have become shorter since it was compared.
+      if (Status same = check_unchanged(file); !same) return same;
       return fail(ErrorCode::kData, about.path + ": ends at byte " + std::to_string(offset + done) +
                                         ", but its index has a record there: remove the index (.disttrain-*.index)");
+    }
     done += static_cast<std::size_t>(got);
   }
   return {};

@@ -7,7 +7,7 @@
 
 #include "tests/workerd/input/damage.h"
 #include "tests/workerd/input/input_files.h"
-#include "workerd/input/parquet/parquet_tables.h"
+#include "workerd/input/parquet/parquet_functions.h"
 
 namespace disttrain::input {
 namespace {
@@ -77,7 +77,7 @@ class BadFiles : public testing::TestWithParam<Kind> {
     const bool has_label_files = kind.format == DataFormat::kIdx || kind.format == DataFormat::kNpy;
     Source source = input::source(kind.format, folder_, "x/file*", has_label_files ? "labels" : "");
     source.memory = memory;
-    source.open_parquet = open_parquet_tables;
+    source.parquet = &parquet_functions();
     if (kind.number.empty()) return source;
     ColumnSection x;
     x.name = "x";
@@ -105,7 +105,9 @@ class BadFiles : public testing::TestWithParam<Kind> {
     std::vector<ColumnOut> outs;
     for (const DatasetColumn& column : (*dataset)->columns()) {
       values.emplace_back(indices.size() * column.elements * size_of(column.dtype));
-      outs.push_back({{.name = column.name, .dtype = column.dtype, .shape = {column.elements}}, values.back()});
+      outs.push_back({{.name = column.name, .dtype = column.dtype, .shape = {column.elements}},
+                      values.back(),
+                      {.array = outs.size()}});
     }
     const Status gathered = (*dataset)->gather(indices, outs, {});
     return gathered ? std::nullopt : std::optional(gathered.error().message);

@@ -104,7 +104,7 @@ class ParquetStreamed : public testing::Test {
     std::vector<float> x(2);
     const std::vector<std::uint64_t> indices = {index};
     const std::vector<ColumnOut> outs = {
-        {{.name = "x", .dtype = DType::kFloat32, .shape = {2}}, std::as_writable_bytes(std::span(x))}};
+        {{.name = "x", .dtype = DType::kFloat32, .shape = {2}}, std::as_writable_bytes(std::span(x)), {}}};
     const Status gathered = dataset.gather(indices, outs, {});
     return gathered ? "" : gathered.error().message;
   }
@@ -257,7 +257,7 @@ TEST_F(ParquetStreamed, WrongValueIsAnErrorWithFileRecordAndColumn) {
   const auto dataset = load(infinite_source(ShuffleKind::kNone));
   std::vector<float> x(1);
   const std::vector<ColumnOut> outs = {
-      {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x))}};
+      {{.name = "x", .dtype = DType::kFloat32, .shape = {}}, std::as_writable_bytes(std::span(x)), {}}};
   EXPECT_TRUE(dataset->gather(std::vector<std::uint64_t>{9}, outs, {}));
   const Status gathered = dataset->gather(std::vector<std::uint64_t>{5}, outs, {});
   ASSERT_FALSE(gathered);
