@@ -60,7 +60,7 @@ struct ColumnSpec {
   // The first dimension of `shape` is the largest length of a record; a record may be shorter.
   bool ragged = false;
   std::uint64_t limit = 0;  // integers are 0 .. limit - 1; 0: no limit
-  // What a trainer may use by a name of its own. A model's spec has none.
+  // The columns that a trainer may use by names of their own. A model's spec has none.
   std::vector<ColumnPart> parts = {};
 
   bool operator==(const ColumnSpec&) const = default;

@@ -1,4 +1,4 @@
-// What a checkpoint keeps of [data.columns]: the words, means and deviations that were found in the training set. With
+// A checkpoint keeps the words, means and deviations of [data.columns] that were found in the training set. With
 // them `disttrain predict` encodes records without the training files. The worker that describes a job encodes them,
 // and the chief writes them into each checkpoint, as the file columns.cbor beside the manifest.
 //

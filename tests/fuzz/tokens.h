@@ -1,4 +1,4 @@
-// What the fuzz targets of tokenizers share.
+// The fuzz targets of tokenizers share these functions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a checkpoint keeps of [data.columns].
+// These tests write and read the values of [data.columns] that a checkpoint keeps.
 #include "common/checkpoint/kept_columns.h"
 
 #include <gtest/gtest.h>

@@ -252,7 +252,7 @@ TEST_F(Streamed, CompressedFileThatChangesWhileItIsUsedIsAnError) {
   const auto dataset = load(source);
   ASSERT_NE(dataset, nullptr);
   EXPECT_EQ(gather_error(*dataset, {0}), "");
-  // As many records, other values. In sorted order part-10 follows part-1.
+  // The new file has as many records, but other values. In sorted order part-10 follows part-1.
   std::string text = "x,w,k\n";
   for (int i = 0; i < 300; ++i) text += "7,w,1\n";
   folder_.write("part-1.csv.gz", gzip(text));

@@ -96,7 +96,7 @@ std::string rate(double steps_per_second) {
   return text;
 }
 
-// What to do if a stage of making batches takes longest, in the order of kDataStages.
+// The advice for the stage of making batches that takes longest, in the order of kDataStages.
 constexpr const char* kStageAdvice[] = {
     "put the data on a faster disk or network, or set data.shuffle = \"blocks\", which reads whole blocks",
     "raise data.threads, or store the data in a format that is decoded faster (docs/data.md)",

@@ -1,4 +1,4 @@
-// What happens to the values of a step when one of its stages has run.
+// A plan of a step says which values are final, and which are dropped, when a stage has run.
 #pragma once
 
 #include <cstddef>

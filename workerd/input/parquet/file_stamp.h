@@ -1,4 +1,4 @@
-// What reading a Parquet file tells about it.
+// Counts what is read of a Parquet file, and says by which stamp a change of the file is noticed.
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@ class InputFile final : public arrow::io::RandomAccessFile {
   // Errors: kNoInput, kNoPermission.
   static Result<std::shared_ptr<InputFile>> open(const std::string& path, ReadCounts counts);
 
-  // As the file is now.
+  // Returns the stamp that the file has now.
   FileStamp stamp() const;
 
   arrow::Status Close() override;

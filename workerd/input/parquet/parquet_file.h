@@ -47,7 +47,7 @@ class ParquetFile {
   const ParquetFooter& footer() const;
   // The bytes of the footer in the file.
   std::uint64_t footer_bytes() const;
-  // As the file is now.
+  // Returns the stamp that the file has now.
   FileStamp stamp() const;
 
   // The next call of next() gives the first records of this row group, in the wanted columns [begin, end). Other
