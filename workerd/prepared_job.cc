@@ -1,5 +1,6 @@
 #include "workerd/prepared_job.h"
 
+#include "common/config/columns.h"
 #include "common/config/reader/reader.h"
 #include "common/memory_plan.h"
 #include "workerd/input/fits.h"
@@ -68,20 +69,22 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
                                                  const EngineWorld& world, const OnDataError& on_data_error) {
   if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
   const bool has_trainer = !config.model.trainer.empty();
-  const bool has_columns = !config.data.columns.empty();
+  const bool has_columns = !config.data.columns.empty() || !config.data.tokenizer.empty();
   auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
   prepared->job = job;
   prepared->is_cancelled = world.is_cancelled;
   prepared->on_data_error = on_data_error;
   prepared->config = config;
   // A trainer takes whatever columns the data has, so it must know them first. Sizes of a model may follow from
-  // [data.columns] and the files. Other models are built first, because a wrong model is found faster than data is
-  // read.
+  // [data.columns], a tokenizer and the files. Other models are built first, because a wrong model is found faster than
+  // data is read.
   std::vector<ColumnSpec> columns;
   if ((has_trainer || has_columns) && has_data(config)) {
     if (Status loaded = load_training(*prepared, nullptr); !loaded) return tl::unexpected(loaded.error());
     columns = input::columns_of(*prepared->training, config.data.scale);
-    if (has_columns) input::size_model(*prepared->training->fitted_columns(), config.data, prepared->config.model);
+    if (takes_vocabulary(config)) input::size_vocabulary(*prepared->training, prepared->config.model);
+    if (!config.data.columns.empty())
+      input::size_model(*prepared->training->fitted_columns(), config.data, prepared->config.model);
   }
   Result<MadeEngine> made = make_engine(prepared->config, columns, prepared->arena, world);
   if (!made) return tl::unexpected(made.error());

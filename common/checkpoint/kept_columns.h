@@ -21,7 +21,8 @@ inline constexpr const char* kColumnsName = "columns.cbor";
 // One of [data.columns]. A column has either words, or numbers.
 struct KeptColumn {
   std::string name;
-  std::vector<std::string> words;  // of a category or a label
+  // Those of a category or a label. Tokens have one word: a hash of the tokenizer's file.
+  std::vector<std::string> words;
   double mean = 0.0;
   double deviation = 1.0;   // above 0
   bool are_classes = true;  // a label without words: its numbers are whole and at least 0

@@ -12,6 +12,16 @@ bool is_image(const ColumnSection& column) {
   return column.kind == ColumnKind::kImage;
 }
 
+bool is_tokens(const ColumnSection& column) {
+  return column.kind == ColumnKind::kTokens;
+}
+
+bool takes_vocabulary(const JobConfig& job) {
+  const bool has_tokens = std::any_of(job.data.columns.begin(), job.data.columns.end(), is_tokens);
+  return job.model.builtin == "transformer" && job.model.transformer.vocabulary == 0 &&
+         (has_tokens || !job.data.tokenizer.empty());
+}
+
 bool is_category(const ColumnSection& column) {
   return column.kind == ColumnKind::kCategory || (column.kind == ColumnKind::kNumeric && !column.boundaries.empty());
 }

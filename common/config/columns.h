@@ -15,6 +15,11 @@ bool is_image(const ColumnSection& column);
 // Whether the column's values are whole numbers of the array "categories".
 bool is_category(const ColumnSection& column);
 
+bool is_tokens(const ColumnSection& column);
+
+// Whether the model's number of tokens follows from a tokenizer or from data.columns (TransformerSection::vocabulary).
+bool takes_vocabulary(const JobConfig& job);
+
 // For each category column, the number of its values. The size of a vocabulary that the data files give is
 // `size_in_files`.
 std::vector<std::uint32_t> known_category_sizes(const std::vector<ColumnSection>& columns, std::uint32_t size_in_files);

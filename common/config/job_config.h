@@ -53,7 +53,9 @@ enum class DataFormat : std::uint8_t {
   kParquet
 };
 // What becomes of a column of the data.
-enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage };
+enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens };
+// What becomes of a sequence that is too long: its end or its begin is cut off, or it is an error.
+enum class Truncate : std::uint8_t { kRight, kLeft, kNone };
 enum class Normalise : std::uint8_t { kNone, kStandard };
 enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
@@ -100,11 +102,11 @@ struct ResnetSection {
 
 struct TransformerSection {
   std::uint32_t blocks = 4;
-  std::uint32_t heads = 4;         // divides width
-  std::uint32_t width = 128;       // numbers per token
-  std::uint32_t context = 64;      // tokens that the model sees at once
-  std::uint32_t vocabulary = 256;  // tokens are 0 .. vocabulary - 1
-  bool tied_embeddings = true;     // the output layer uses the weights of the token embedding
+  std::uint32_t heads = 4;       // divides width
+  std::uint32_t width = 128;     // numbers per token
+  std::uint32_t context = 64;    // tokens that the model sees at once
+  std::uint32_t vocabulary = 0;  // tokens are 0 .. vocabulary - 1; 0 = "auto": those of the tokenizer, or 256 bytes
+  bool tied_embeddings = true;   // the output layer uses the weights of the token embedding
 };
 
 struct MatrixFactorizationSection {
@@ -152,8 +154,9 @@ struct ModelSection {
   WideDeepSection wide_deep;
 };
 
-// One column of [data.columns]. A column belongs to one of three arrays of a record: "inputs" (numbers), "categories"
-// (whole numbers) or "labels". Within an array the columns are in the order of the file job.toml.
+// One column of [data.columns]. A column belongs to one of the arrays of a record: "inputs" (numbers), "categories"
+// (whole numbers) or "labels". Within an array the columns are in the order of the file job.toml. A column of tokens is
+// an array of its own.
 struct ColumnSection {
   std::string name;
   ColumnKind kind = ColumnKind::kNumeric;  // required
@@ -181,6 +184,16 @@ struct ColumnSection {
   bool flip = false;
   // numeric, libsvm: whether the first index of a record's values is 0; false: 1
   bool zero_based = false;
+  // tokens: the file of the tokenizer that makes tokens of texts; "" = the column has tokens. The reader makes it
+  // absolute
+  std::string tokenizer;
+  std::uint32_t limit = 0;               // tokens without a tokenizer: they are 0 .. limit - 1; required
+  std::uint32_t length = 0;              // tokens: the number of tokens of each record for the model; required
+  std::uint32_t pad = 0;                 // tokens: the token that is added behind shorter records
+  Truncate truncate = Truncate::kRight;  // tokens: where longer records are cut
+  bool special_tokens = true;            // tokens: with the tokens that the tokenizer sets around a text
+  // tokens: adds a column NAME_length with the number of the record's tokens that aren't padding
+  bool with_length = false;
 };
 
 struct DataSection {
@@ -198,9 +211,12 @@ struct DataSection {
   // all others are inputs. With idx, npy, npz and text it is empty
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;  // with columns: words that mean that a value is missing, beside the empty one
-  std::uint32_t window = 65;         // text: bytes of a record, 1 .. 2^24
-  std::uint32_t stride = 0;          // text: bytes from one record to the next; 0 = window - 1, at least 1
-  std::uint32_t prefetch = 2;        // batches, 1..1024; see batches_ahead()
+  // text: the file of the tokenizer that makes tokens of the text; "" = its bytes are the tokens. The reader makes it
+  // absolute
+  std::string tokenizer;
+  std::uint32_t window = 65;   // text: tokens of a record, 1 .. 2^24
+  std::uint32_t stride = 0;    // text: tokens from one record to the next; 0 = window - 1, at least 1
+  std::uint32_t prefetch = 2;  // batches, 1..1024; see batches_ahead()
   // The most memory for the records of a data set, in bytes; 0 = "auto". Larger data sets are read from their files
   // again for each batch.
   std::uint64_t memory = 0;

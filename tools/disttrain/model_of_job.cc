@@ -12,6 +12,7 @@ namespace disttrain::cli {
 Result<std::optional<ModelSpec>> model_of_job(const JobConfig& job) {
   const ModelSection& model = job.model;
   if (!model.trainer.empty()) return std::optional<ModelSpec>();
+  if (takes_vocabulary(job)) return std::optional<ModelSpec>();  // it follows from the tokenizer
   if (model.program.empty()) {
     ModelSection sized = model;
     const std::vector<std::uint32_t> categories = known_category_sizes(job.data.columns, 0);

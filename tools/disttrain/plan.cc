@@ -12,6 +12,7 @@
 #include "chiefd/core/placement.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/warm_start.h"
+#include "common/config/columns.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/host.h"
 #include "common/daemon/startup.h"
@@ -191,6 +192,12 @@ Result<Plan> make_plan(const PlanOptions& options) {
     return tl::unexpected<Error>(std::move(fits.error()));
   const auto known = model_of_job(plan.job);
   if (!known.has_value()) return tl::unexpected<Error>(known.error());
+  if (!*known && takes_vocabulary(plan.job))
+    return fail(
+        ErrorCode::kConfig,
+        options.job +
+            ": the number of tokens of the model follows from the tokenizer, so its memory and placement can't be "
+            "planned before; set model.transformer.vocabulary");
   if (!*known && plan.job.model.trainer.empty())
     return fail(
         ErrorCode::kConfig,

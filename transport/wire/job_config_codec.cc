@@ -66,12 +66,19 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
   b.setCrop(v.crop);
   b.setFlip(v.flip);
   b.setZeroBased(v.zero_based);
+  b.setTokenizer(write_path(v.tokenizer, "tokenizer"));
+  b.setLimit(v.limit);
+  b.setLength(v.length);
+  b.setPad(v.pad);
+  b.setTruncate(write_enum<schema::Truncate>(v.truncate));
+  b.setSpecialTokens(v.special_tokens);
+  b.setWithLength(v.with_length);
 }
 
 static ColumnSection read(schema::DataColumn::Reader r) {
   ColumnSection v;
   v.name = read_path(r.getName(), "name");
-  v.kind = read_enum(r.getKind(), ColumnKind::kImage, "kind");
+  v.kind = read_enum(r.getKind(), ColumnKind::kTokens, "kind");
   v.from = read_path(r.getFrom(), "from");
   v.missing = read_optional(r.getHasMissing(), r.getMissing(), "missing");
   v.normalise = read_enum(r.getNormalise(), Normalise::kStandard, "normalise");
@@ -87,6 +94,13 @@ static ColumnSection read(schema::DataColumn::Reader r) {
   v.crop = r.getCrop();
   v.flip = r.getFlip();
   v.zero_based = r.getZeroBased();
+  v.tokenizer = read_path(r.getTokenizer(), "tokenizer");
+  v.limit = r.getLimit();
+  v.length = r.getLength();
+  v.pad = r.getPad();
+  v.truncate = read_enum(r.getTruncate(), Truncate::kNone, "truncate");
+  v.special_tokens = r.getSpecialTokens();
+  v.with_length = r.getWithLength();
   return v;
 }
 
@@ -104,6 +118,7 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setMemory(v.memory);
   b.setIndex(write_path(v.index, "index"));
   b.setThreads(v.threads);
+  b.setTokenizer(write_path(v.tokenizer, "tokenizer"));
   b.setScale(v.scale);
   b.setPrefetch(v.prefetch);
   b.setWindow(v.window);
@@ -127,6 +142,7 @@ static DataSection read(schema::DataSection::Reader r) {
   v.memory = r.getMemory();
   v.index = read_path(r.getIndex(), "index");
   v.threads = r.getThreads();
+  v.tokenizer = read_path(r.getTokenizer(), "tokenizer");
   v.scale = read_finite(r.getScale(), "scale");
   v.prefetch = r.getPrefetch();
   v.window = r.getWindow();

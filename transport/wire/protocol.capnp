@@ -235,6 +235,7 @@ struct DataSection {
   memory @16 :UInt64;
   index @17 :Text;
   threads @18 :UInt32;
+  tokenizer @19 :Text;
 }
 
 enum ColumnKind {
@@ -243,6 +244,13 @@ enum ColumnKind {
   label @2;
   ignore @3;
   image @4;
+  tokens @5;
+}
+
+enum Truncate {
+  right @0;
+  left @1;
+  none @2;
 }
 
 enum Normalise {
@@ -270,6 +278,13 @@ struct DataColumn {
   crop @16 :Bool;
   flip @17 :Bool;
   zeroBased @18 :Bool;
+  tokenizer @19 :Text;
+  limit @20 :UInt32;
+  length @21 :UInt32;
+  pad @22 :UInt32;
+  truncate @23 :Truncate;
+  specialTokens @24 :Bool;
+  withLength @25 :Bool;
 }
 
 struct Optimizer {

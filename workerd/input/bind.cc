@@ -28,15 +28,16 @@ tl::unexpected<Error> no_column(const std::vector<DatasetColumn>& has, const std
     arrays += (arrays.empty() ? "\"" : ", \"") + array.name + "\"";
     for (const ColumnPart& part : array.parts) columns += (columns.empty() ? "\"" : ", \"") + part.name + "\"";
   }
-  return fail(ErrorCode::kConfig, "the model takes a column \"" + name + "\", but data.columns has the columns " +
-                                      columns + " and the arrays " + arrays +
+  return fail(ErrorCode::kConfig, "the model takes a column \"" + name + "\", but data.columns has the " +
+                                      (columns.empty() ? "" : "columns " + columns + " and the ") + "arrays " + arrays +
                                       ": rename the column in the model or in data.columns");
 }
 
 }  // namespace
 
 bool are_bound_by_name(const std::vector<DatasetColumn>& has, const std::vector<ColumnSpec>& wants) {
-  const bool has_names = std::any_of(has.begin(), has.end(), [](const auto& array) { return !array.parts.empty(); });
+  const bool has_names =
+      std::any_of(has.begin(), has.end(), [](const auto& array) { return array.are_tokens || !array.parts.empty(); });
   return has_names && std::any_of(wants.begin(), wants.end(),
                                   [&has](const ColumnSpec& column) { return find(has, column.name).has_value(); });
 }

@@ -12,6 +12,7 @@
 #include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/encode_images.h"
+#include "workerd/input/encode_tokens.h"
 
 namespace disttrain::input {
 
@@ -83,7 +84,9 @@ std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& colum
   for (const ColumnSection& column : columns)
     if (has_values(column))
       wanted.push_back({.name = name_in_files(column),
-                        .kind = column.kind == ColumnKind::kNumeric ? ValueKind::kFloat : ValueKind::kBytes});
+                        .kind = column.kind == ColumnKind::kNumeric             ? ValueKind::kFloat
+                                : is_tokens(column) && column.tokenizer.empty() ? ValueKind::kInteger
+                                                                                : ValueKind::kBytes});
   return wanted;
 }
 
@@ -105,7 +108,20 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
     } else if (is_category(section)) {
       column.to = categories_++;
       places.emplace(section.name, column.to);
+    } else if (is_tokens(section)) {
+      column.to = token_columns_++;
+      TokenArray array{.name = section.name,
+                       .column = column.to,
+                       .length = section.length,
+                       .pad = static_cast<std::int32_t>(section.pad),
+                       .largest = token_limit(section, column.fitted->tokenizer.get()) - 1};
+      tokens_.push_back(array);
+      array.name += "_length";
+      array.has_lengths = true;
+      array.largest = section.length;
+      if (section.with_length) tokens_.push_back(std::move(array));
     } else {
+      has_labels_ = true;
       has_classes_ = !column.numbers.empty() || column.fitted->label.are_classes;
     }
     columns_.push_back(std::move(column));
@@ -113,6 +129,13 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
   // The columns of a cross may come after it.
   for (Column& column : columns_)
     for (const std::string& name : column.section->cross) column.cross.push_back(places.at(name));
+}
+
+std::uint64_t ColumnEncoder::record_bytes() const {
+  std::uint64_t bytes = (inputs_ + categories_) * sizeof(float) + (has_labels_ ? sizeof(std::int64_t) : 0);
+  for (const TokenArray& array : tokens_)
+    if (!array.has_lengths) bytes += array.length * sizeof(std::int32_t) + sizeof(std::uint64_t);
+  return bytes;
 }
 
 Status ColumnEncoder::encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows,
@@ -130,7 +153,8 @@ void ColumnEncoder::add_rows(std::uint64_t records, EncodedRows& rows) const {
   rows.inputs.resize(has_pixels_ ? 0 : rows.records * inputs_);
   rows.pixels.resize(has_pixels_ ? rows.records * inputs_ : 0);
   rows.categories.resize(rows.records * categories_);
-  rows.classes.resize(has_classes_ ? rows.records : 0);
+  rows.tokens.resize(token_columns_);
+  rows.classes.resize(has_labels_ && has_classes_ ? rows.records : 0);
   rows.targets.resize(has_classes_ ? 0 : rows.records);
 }
 
@@ -138,8 +162,9 @@ RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
   return {.inputs = rows.inputs.data() + (has_pixels_ ? 0 : first * inputs_),
           .pixels = rows.pixels.data() + (has_pixels_ ? first * inputs_ : 0),
           .categories = rows.categories.data() + first * categories_,
-          .classes = rows.classes.data() + (has_classes_ ? first : 0),
-          .targets = rows.targets.data() + (has_classes_ ? 0 : first)};
+          .classes = rows.classes.data() + (has_labels_ && has_classes_ ? first : 0),
+          .targets = rows.targets.data() + (has_classes_ ? 0 : first),
+          .tokens = rows.tokens};
 }
 
 Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std::size_t end, const PlaceOf& place_of,
@@ -151,6 +176,9 @@ Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std:
       ok = encode_numbers(column, table, place_of, to.inputs + column.to);
     else if (is_image(*column.section))
       ok = encode_pixels(column, table, place_of, images, to.pixels);
+    else if (is_tokens(*column.section))
+      ok = encode_tokens(*column.section, column.fitted->tokenizer.get(), table.columns[column.from], table.records,
+                         place_of, to.tokens[column.to]);
     else if (column.section->kind == ColumnKind::kLabel)
       ok = encode_labels(column, table, place_of, to);
     else

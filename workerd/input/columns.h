@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +24,8 @@
 #include "workerd/input/dataset.h"
 #include "workerd/input/large_array.h"
 #include "workerd/input/table.h"
+#include "workerd/input/token_rows.h"
+#include "workerd/input/tokens/tokenizer.h"
 
 namespace disttrain::input {
 
@@ -49,6 +52,9 @@ struct FittedColumn {
   double mean = 0.0;
   double deviation = 1.0;
   LabelRange label;  // only of a label without a vocabulary
+  // Of tokens: the tokenizer, and a hash of its file. Null if the files have tokens.
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::uint64_t tokenizer_hash = 0;
 };
 // For each of [data.columns].
 struct FittedColumns {
@@ -112,6 +118,7 @@ struct EncodedRows {
   LargeArray<std::int32_t> categories;
   LargeArray<std::int64_t> classes;  // labels that are classes
   LargeArray<float> targets;         // other labels
+  std::vector<TokenRows> tokens;     // of each column of tokens
 
   void clear() {
     records = 0;
@@ -120,11 +127,15 @@ struct EncodedRows {
     categories.clear();
     classes.clear();
     targets.clear();
+    for (TokenRows& column : tokens) column.clear();
   }
   // Of their memory.
   std::uint64_t bytes() const {
-    return inputs.capacity() * sizeof(float) + pixels.capacity() + categories.capacity() * sizeof(std::int32_t) +
-           classes.capacity() * sizeof(std::int64_t) + targets.capacity() * sizeof(float);
+    std::uint64_t token_bytes = 0;
+    for (const TokenRows& column : tokens) token_bytes += column.bytes();
+    return token_bytes + inputs.capacity() * sizeof(float) + pixels.capacity() +
+           categories.capacity() * sizeof(std::int32_t) + classes.capacity() * sizeof(std::int64_t) +
+           targets.capacity() * sizeof(float);
   }
 };
 
@@ -137,13 +148,15 @@ struct Images {
   std::uint64_t first_record = 0;  // number of the table's first record in the data set
 };
 
-// Where the values of some records go: the row of the first of them in each array of EncodedRows.
+// Where the values of some records go: the row of the first of them in each array of EncodedRows. The length of tokens
+// isn't known before, so they go behind those that are there.
 struct RowsOut {
   float* inputs = nullptr;
   std::uint8_t* pixels = nullptr;
   std::int32_t* categories = nullptr;
   std::int64_t* classes = nullptr;
   float* targets = nullptr;
+  std::span<TokenRows> tokens;
 };
 
 // Encodes the records of tables. Any thread may use it.
@@ -155,8 +168,13 @@ class ColumnEncoder {
   // The number of values of a record in each array.
   std::uint64_t inputs() const { return inputs_; }
   std::uint64_t categories() const { return categories_; }
+  // The arrays of the columns of tokens.
+  const std::vector<TokenArray>& tokens() const { return tokens_; }
+  // The most bytes of an encoded record.
+  std::uint64_t record_bytes() const;
   // Whether the inputs are pixels (EncodedRows::pixels).
   bool has_pixels() const { return has_pixels_; }
+  bool has_labels() const { return has_labels_; }
   // Whether labels are classes. Otherwise they are targets.
   bool has_classes() const { return has_classes_; }
 
@@ -165,9 +183,10 @@ class ColumnEncoder {
   // images, `images` says how to make them.
   Status encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows, const Images& images = {}) const;
 
-  // The same in steps, so that several threads can encode different columns or records into the same rows. add_rows()
-  // adds rows without values. encode_columns() writes the columns [begin, end) of the table; it needs no others. At
-  // last encode_crosses() writes the categories that combine others.
+  // The same in steps, so that several threads can encode different columns into the same rows. add_rows() adds rows
+  // without values. encode_columns() writes the columns [begin, end) of the table; it needs no others. The tables of
+  // one column must come in the order of their records. At last encode_crosses() writes the categories that combine
+  // others.
   void add_rows(std::uint64_t records, EncodedRows& rows) const;
   RowsOut rows_at(EncodedRows& rows, std::uint64_t first) const;
   Status encode_columns(const Table& table, std::size_t begin, std::size_t end, const PlaceOf& place_of,
@@ -181,7 +200,7 @@ class ColumnEncoder {
     const ColumnSection* section = nullptr;
     const FittedColumn* fitted = nullptr;
     std::size_t from = 0;        // index of the table's column; unused by a cross
-    std::uint64_t to = 0;        // place of the first value within a record's array
+    std::uint64_t to = 0;        // place of the first value within a record's array; tokens: number of the column
     std::uint64_t elements = 1;  // values of a record
     Numbers numbers;
     std::vector<std::uint64_t> cross;  // places of the categories that it combines
@@ -201,6 +220,9 @@ class ColumnEncoder {
   std::uint64_t categories_ = 0;
   bool has_pixels_ = false;
   bool has_classes_ = true;
+  bool has_labels_ = false;
+  std::size_t token_columns_ = 0;
+  std::vector<TokenArray> tokens_;
 };
 
 }  // namespace disttrain::input

@@ -51,8 +51,9 @@ struct Source {
   // The types in which the model takes the inputs and the labels. Nothing: a trainer takes them as the files have them.
   std::optional<DType> inputs_as;
   std::optional<DType> labels_as;
-  std::uint64_t window = 65;  // text: bytes of a record
-  std::uint64_t stride = 64;  // text: bytes from the begin of a record to that of the next one
+  std::string tokenizer;      // text: the file that makes tokens of it; "": its bytes are the tokens
+  std::uint64_t window = 65;  // text: tokens of a record
+  std::uint64_t stride = 64;  // text: tokens from the begin of a record to that of the next one
   // For csv files with text labels: label i has the name label_names[i]. If label_names is empty, the labels are
   // numbered in sorted order. For a test set label_names holds the names of the training set, so that both sets give a
   // label the same number.
@@ -81,18 +82,18 @@ struct Source {
 };
 
 // These functions return the sources of the training set and of the test set. The test set takes its format and its
-// scale from [data]. Of a text it predicts each byte once, whatever the
-// training set's stride is.
+// scale from [data]. Of a text it predicts each token once, whatever the training set's stride is.
 Source training_source(const DataSection& data);
 Source evaluation_source(const DataSection& data, const EvaluateSection& evaluate);
 
 // One array that a data set has for each of its records.
 struct DatasetColumn {
-  std::string name;  // "inputs", "categories" (only with [data.columns]) or "labels"
+  std::string name;  // "inputs", "categories" (only with [data.columns]), "labels", or that of a column of tokens
   DType dtype = DType::kFloat32;
   std::uint64_t elements = 1;  // values of one record
   bool are_classes = false;    // labels that are one whole number of at least 0 for each record
-  // Of integers: the smallest and the largest of them. Otherwise 0 and -1.
+  bool are_tokens = false;     // a column of tokens, which is an array of its own
+  // Of integers: the smallest and the largest of them; of tokens those that a record may have. Otherwise 0 and -1.
   std::int64_t smallest = 0;
   std::int64_t largest = -1;
   // With [data.columns]: the columns whose values the array has, in their order.
@@ -159,7 +160,8 @@ class Dataset {
 // - kData: a file is truncated, corrupt or of another format, or the numbers of images and labels differ.
 // - kConfig: a setting doesn't fit the files or is missing, or there isn't enough memory.
 //
-// A record of a text is a window of bytes. The windows of a file begin every `stride` bytes; none goes beyond its end.
+// A record of a text is a window of tokens. The windows of a file begin every `stride` tokens; none goes beyond its
+// end.
 //
 // If every label is a whole number of at least 0, the records have labels. Otherwise (fractions, negative numbers,
 // several values per record) the records have targets. Text labels (csv) are numbered in sorted order.

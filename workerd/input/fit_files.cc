@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "workerd/input/encode_tokens.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/table_reader.h"
 #include "workerd/input/table_slice.h"
@@ -66,11 +67,17 @@ Result<std::vector<RecordRange>> ranges_of(const Source& source, const std::vect
   return ranges;
 }
 
+// With the tokenizers that job.toml names.
+Result<FittedColumns> with_tokenizers(const std::vector<ColumnSection>& columns, FittedColumns fitted) {
+  if (Status ok = load_tokenizers(columns, fitted); !ok) return tl::unexpected(std::move(ok.error()));
+  return fitted;
+}
+
 }  // namespace
 
 Result<FittedColumns> fit_files(const Source& source, const std::vector<std::string>& paths) {
   const std::optional<std::vector<ColumnSection>> columns = columns_to_fit(source.columns);
-  if (!columns) return ColumnFit({}).done(source.columns);
+  if (!columns) return with_tokenizers(source.columns, ColumnFit({}).done(source.columns));
   Source open = source;
   open.columns = *columns;
   const Result<std::vector<RecordRange>> ranges = ranges_of(open, paths);
@@ -85,7 +92,7 @@ Result<FittedColumns> fit_files(const Source& source, const std::vector<std::str
     return {};
   };
   if (Status ok = read_in_groups<ColumnFit>(paths, fit, merge); !ok) return tl::unexpected(std::move(ok.error()));
-  return all->done(source.columns);
+  return with_tokenizers(source.columns, all->done(source.columns));
 }
 
 }  // namespace disttrain::input

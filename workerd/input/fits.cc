@@ -84,7 +84,8 @@ class Fitting {
     if (has.elements == element_count(wants)) return within_range(records, has, wants);
     if (is_text_)
       return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
-                                          " bytes each, but the model takes " + std::to_string(element_count(wants)) +
+                                          (has.dtype == DType::kUint8 ? " bytes" : " tokens") +
+                                          " each, but the model takes " + std::to_string(element_count(wants)) +
                                           ": set data.window to " + std::to_string(element_count(wants)) +
                                           ", or change " + keys_.inputs);
     return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
@@ -108,6 +109,26 @@ class Fitting {
       return fail(ErrorCode::kData, what + " has numbers from 0 to " + std::to_string(has.limit - 1) + taker +
                                         "numbers from 0 to " + std::to_string(wants.limit - 1) + advice);
     return {};
+  }
+
+  // A column of tokens.
+  Status tokens(const DatasetColumn& has, const ColumnSpec& wants) const {
+    const std::string what = "the column \"" + has.name + "\" of data.columns has tokens";
+    const std::string taker = ", but the model's column \"" + wants.name + "\" takes ";
+    if (wants.ragged || !is_integer(wants.dtype))
+      return fail(ErrorCode::kConfig, what + taker + (wants.ragged ? "sequences of " : "") + to_string(wants.dtype) +
+                                          ": change the model or data.columns");
+    if (has.elements != element_count(wants))
+      return fail(ErrorCode::kConfig, what + ", " + std::to_string(has.elements) + " of them" + taker +
+                                          std::to_string(element_count(wants)) + ": change data.columns." + has.name +
+                                          ".length or " + keys_.inputs);
+    const Bounds type = bounds_of(wants.dtype);
+    const std::int64_t largest =
+        wants.limit > 0 ? std::min(type.largest, static_cast<std::int64_t>(wants.limit - 1)) : type.largest;
+    if (has.largest <= largest) return {};
+    return fail(ErrorCode::kData, what + " from 0 to " + std::to_string(has.largest) + taker + "0 to " +
+                                      std::to_string(largest) + ": change " + keys_.outputs + " or data.columns." +
+                                      has.name);
   }
 
   Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {
@@ -177,8 +198,9 @@ Status uses_all(const std::vector<DatasetColumn>& columns, const std::vector<Bin
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool is_used =
         std::any_of(bindings.begin(), bindings.end(), [i](const Binding& binding) { return binding.array == i; });
-    if (is_used || columns[i].parts.empty()) continue;
-    return fail(ErrorCode::kConfig, "data.columns." + columns[i].parts.front().name + " gives \"" + columns[i].name +
+    if (is_used || (columns[i].parts.empty() && !columns[i].are_tokens)) continue;
+    const std::string& name = columns[i].are_tokens ? columns[i].name : columns[i].parts.front().name;
+    return fail(ErrorCode::kConfig, "data.columns." + name + " gives \"" + columns[i].name +
                                         "\", which model.builtin = \"" + model.builtin +
                                         "\" doesn't take: remove the column, or choose another model (wide_deep takes "
                                         "numbers and categories)");
@@ -207,11 +229,19 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
     const DatasetColumn& array = columns[(*bindings)[i].array];
     const ColumnPart* const part = part_named(columns, spec.columns[i].name);
     const Status ok = array.name == "labels" ? fitting.labels(array, spec.columns[i])
+                      : array.are_tokens     ? fitting.tokens(array, spec.columns[i])
                       : part != nullptr      ? fitting.part(array, *part, spec.columns[i])
                                              : fitting.inputs(array, spec.columns[i]);
     if (!ok) return ok;
   }
   return model.builtin.empty() ? Status() : uses_all(columns, *bindings, model);
+}
+
+void size_vocabulary(const Dataset& dataset, ModelSection& model) {
+  const std::vector<DatasetColumn>& columns = dataset.columns();
+  const auto found = std::find_if(columns.begin(), columns.end(), [](const auto& array) { return array.are_tokens; });
+  const std::int64_t tokens = (found == columns.end() ? columns.front() : *found).largest + 1;
+  model.transformer.vocabulary = static_cast<std::uint32_t>(std::max<std::int64_t>(tokens, 2));
 }
 
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model) {

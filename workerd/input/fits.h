@@ -15,6 +15,9 @@ namespace disttrain::input {
 // has, what the model expects, and which setting can be changed.
 Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& model, const Source& source);
 
+// Sets the vocabulary of a transformer that its section leaves out (takes_vocabulary()), from the data set's tokens.
+void size_vocabulary(const Dataset& dataset, ModelSection& model);
+
 // Sets the sizes of the model that its section leaves out, from [data.columns] and what they took from the training
 // set.
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model);

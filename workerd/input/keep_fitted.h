@@ -7,6 +7,7 @@
 
 #include "common/checkpoint/kept_columns.h"
 #include "common/config/job_config.h"
+#include "common/result.h"
 #include "workerd/input/columns.h"
 
 namespace disttrain::input {
@@ -14,9 +15,10 @@ namespace disttrain::input {
 // For JobDescribed::columns. "" if it would be longer than kMaxKeptColumnsBytes.
 std::string encode_fitted(const std::vector<ColumnSection>& columns, const FittedColumns& fitted);
 
-// What `columns` take from a checkpoint. A vocabulary, a mean or a deviation that job.toml gives comes first. Null if
-// the checkpoint has other columns: then the training files are needed.
-std::shared_ptr<const FittedColumns> fitted_from(const std::vector<ColumnSection>& columns,
-                                                 const std::vector<checkpoint::KeptColumn>& kept);
+// What `columns` take from a checkpoint. A vocabulary, a mean or a deviation that job.toml gives comes first.
+// Tokenizers are read from their files. Null if the checkpoint has other columns: then the training files are needed.
+// Errors: those of load_tokenizers(); kConfig: a tokenizer isn't the one of the training.
+Result<std::shared_ptr<const FittedColumns>> fitted_from(const std::vector<ColumnSection>& columns,
+                                                         const std::vector<checkpoint::KeptColumn>& kept);
 
 }  // namespace disttrain::input

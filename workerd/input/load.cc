@@ -13,8 +13,8 @@ namespace disttrain::input {
 
 namespace {
 
-// A transformer predicts each byte of a window but the first.
-std::uint64_t stride_of_each_byte_once(const DataSection& data) {
+// A transformer predicts each token of a window but the first.
+std::uint64_t stride_of_each_token_once(const DataSection& data) {
   return std::max(data.window, 2U) - 1;
 }
 
@@ -35,12 +35,13 @@ Result<std::unique_ptr<Dataset>> load_with_columns(const Source& source) {
   const bool has_images = std::any_of(source.columns.begin(), source.columns.end(), is_image);
   const bool is_large = estimated_bytes(*paths) > memory_budget(source.memory);
   if (has_images || is_large || source.format == DataFormat::kParquet) return load_streamed(source, *paths);
-  Result<Contents> contents = load_columns(source, *paths);
-  if (!contents) return tl::unexpected(std::move(contents.error()));
-  const std::uint64_t end = source.end == 0 ? contents->records : source.end;
-  if (Status ok = check_range(source, source.begin, end, contents->records); !ok)
-    return tl::unexpected(std::move(ok.error()));
-  return std::make_unique<MemoryDataset>(std::move(*contents), source.begin, end, source.scale);
+  Result<std::optional<Contents>> contents = load_columns(source, *paths);
+  if (!contents.has_value()) return tl::unexpected(std::move(contents.error()));
+  if (!contents->has_value()) return load_streamed(source, *paths);
+  const std::uint64_t records = (*contents)->records;
+  const std::uint64_t end = source.end == 0 ? records : source.end;
+  if (Status ok = check_range(source, source.begin, end, records); !ok) return tl::unexpected(std::move(ok.error()));
+  return std::make_unique<MemoryDataset>(std::move(**contents), source.begin, end, source.scale);
 }
 
 }  // namespace
@@ -69,8 +70,9 @@ Source training_source(const DataSection& data) {
   source.scale = data.scale;
   source.columns = data.columns;
   source.missing = data.missing;
+  source.tokenizer = data.tokenizer;
   source.window = data.window;
-  source.stride = data.stride > 0 ? data.stride : stride_of_each_byte_once(data);
+  source.stride = data.stride > 0 ? data.stride : stride_of_each_token_once(data);
   source.shuffle = data.shuffle;
   source.shuffle_window = data.shuffle_window;
   source.memory = data.memory;
@@ -89,8 +91,9 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.scale = data.scale;
   source.columns = data.columns;
   source.missing = data.missing;
+  source.tokenizer = data.tokenizer;
   source.window = data.window;
-  source.stride = stride_of_each_byte_once(data);
+  source.stride = stride_of_each_token_once(data);
   source.shuffle = ShuffleKind::kNone;
   source.memory = data.memory;
   source.index = data.index;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ Result<Contents> load_arrays(const Source& source);
 
 Result<Contents> load_csv(const Source& source);
 
-// For files with [data.columns], of any format. `paths` are the files in order. All records are in memory.
-Result<Contents> load_columns(const Source& source, const std::vector<std::string>& paths);
+// For files with [data.columns], of any format. `paths` are the files in order. All records are in memory. Nothing if
+// their tokens take more than source.memory.
+Result<std::optional<Contents>> load_columns(const Source& source, const std::vector<std::string>& paths);
 
 // The same, but the records are read for each batch.
 Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::vector<std::string>& paths);

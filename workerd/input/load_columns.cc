@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "workerd/input/find_files.h"
 #include "workerd/input/fit_files.h"
 #include "workerd/input/load.h"
+#include "workerd/input/memory_budget.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/table_reader.h"
 #include "workerd/input/table_slice.h"
@@ -20,10 +22,26 @@ struct FilePart {
   std::uint64_t file_bytes = 0;
 };
 
-Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder, const std::string& path) {
+// The memory that the tokens of all files take so far, and the most that they may take. They may take more than the
+// files.
+struct Room {
+  const std::uint64_t most;
+  std::atomic<std::uint64_t> used{0};
+  std::atomic<bool> is_exceeded{false};
+};
+
+std::uint64_t token_bytes(const EncodedRows& rows) {
+  std::uint64_t bytes = 0;
+  for (const TokenRows& column : rows.tokens)
+    bytes += column.ids.size() * sizeof(std::int32_t) + column.ends.size() * sizeof(std::uint64_t);
+  return bytes;
+}
+
+Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder, const std::string& path, Room& room) {
   const Result<std::unique_ptr<TableReader>> reader = TableReader::open(source, path);
   if (!reader) return tl::unexpected(reader.error());
   FilePart part{{}, (*reader)->file_bytes()};
+  std::uint64_t known_bytes = 0;
   Table table;
   for (;;) {
     const Result<bool> more = (*reader)->next(table);
@@ -32,6 +50,12 @@ Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder,
     const Status ok = encoder.encode(
         table, [&reader](std::uint64_t record) { return (*reader)->place_of(record); }, part.rows);
     if (!ok) return tl::unexpected(ok.error());
+    const std::uint64_t all_tokens = token_bytes(part.rows);
+    const std::uint64_t bytes = all_tokens - std::exchange(known_bytes, all_tokens);
+    if (room.used.fetch_add(bytes) + bytes > room.most && bytes > 0) {
+      room.is_exceeded = true;
+      return fail(ErrorCode::kConfig, path + ": the tokens take more memory than data.memory");
+    }
   }
   if (part.rows.records == 0)
     return fail(ErrorCode::kData, path + ": has no records, expected at least one: fetch it again or leave it out");
@@ -53,9 +77,31 @@ std::unique_ptr<std::byte[]> joined(std::vector<FilePart>& parts, LargeArray<T> 
   return all;
 }
 
+// The same for each column of tokens.
+std::vector<TokenRows> joined_tokens(std::vector<FilePart>& parts) {
+  std::vector<TokenRows> all(parts.front().rows.tokens.size());
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    TokenRows& to = all[c];
+    std::size_t ids = 0;
+    std::size_t records = 0;
+    for (const FilePart& part : parts) {
+      ids += part.rows.tokens[c].ids.size();
+      records += part.rows.records;
+    }
+    to.ids.reserve(ids);
+    to.ends.reserve(records);
+    for (FilePart& part : parts) {
+      const TokenRows from = std::exchange(part.rows.tokens[c], {});
+      for (const std::uint64_t end : from.ends) to.ends.push_back(to.ids.size() + end);
+      to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
-Result<Contents> load_columns(const Source& source, const std::vector<std::string>& paths) {
+Result<std::optional<Contents>> load_columns(const Source& source, const std::vector<std::string>& paths) {
   std::shared_ptr<const FittedColumns> fitted = source.fitted;
   if (fitted == nullptr) {
     Result<FittedColumns> found = fit_files(source, paths);
@@ -63,8 +109,10 @@ Result<Contents> load_columns(const Source& source, const std::vector<std::strin
     fitted = std::make_shared<const FittedColumns>(std::move(*found));
   }
   const ColumnEncoder encoder(source.columns, *fitted);
+  Room room{memory_budget(source.memory)};
   Result<std::vector<FilePart>> parts =
-      read_parallel<FilePart>(paths, [&](const std::string& path) { return encode_file(source, encoder, path); });
+      read_parallel<FilePart>(paths, [&](const std::string& path) { return encode_file(source, encoder, path, room); });
+  if (room.is_exceeded) return std::nullopt;
   if (!parts) return tl::unexpected(parts.error());
   Contents contents;
   for (const FilePart& part : *parts) {
@@ -73,11 +121,13 @@ Result<Contents> load_columns(const Source& source, const std::vector<std::strin
   }
   contents.inputs = {DType::kFloat32, encoder.inputs(), joined(*parts, &EncodedRows::inputs)};
   contents.categories = {DType::kInt32, encoder.categories(), joined(*parts, &EncodedRows::categories)};
-  if (encoder.has_classes()) {
+  contents.tokens = joined_tokens(*parts);
+  contents.token_arrays = encoder.tokens();
+  if (encoder.has_labels() && encoder.has_classes()) {
     contents.labels.resize(contents.records);
     const auto classes = joined(*parts, &EncodedRows::classes);
     std::memcpy(contents.labels.data(), classes.get(), contents.records * sizeof(std::int64_t));
-  } else {
+  } else if (encoder.has_labels()) {
     contents.targets = {DType::kFloat32, 1, joined(*parts, &EncodedRows::targets)};
   }
   for (std::size_t i = 0; i < source.columns.size(); ++i)

@@ -27,7 +27,7 @@ struct BlockSizes {
 };
 
 BlockSizes sizes_of(const StreamedOptions& options, std::uint64_t records, const ColumnEncoder& encoder) {
-  const std::uint64_t record_bytes = (encoder.inputs() + encoder.categories()) * 4 + 8;
+  const std::uint64_t record_bytes = encoder.record_bytes();
   BlockSizes sizes;
   for (std::size_t i = 0; i < options.blocks.size(); ++i) {
     const std::uint64_t begin = options.blocks[i];

@@ -1,17 +1,21 @@
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "workerd/input/file_reader.h"
 #include "workerd/input/find_files.h"
 #include "workerd/input/load.h"
+#include "workerd/input/load_tokenizer.h"
+#include "workerd/input/memory_budget.h"
 #include "workerd/input/read_parallel.h"
+#include "workerd/input/tokenise_text.h"
 
 namespace disttrain::input {
 
 namespace {
 
 struct Content {
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes;  // of the tokens
   std::uint64_t file_bytes = 0;
 };
 
@@ -36,8 +40,33 @@ Result<Content> read_content(const Source& source, const std::string& path) {
   return content;
 }
 
-std::uint64_t windows_in(std::uint64_t bytes, const Source& source) {
-  return bytes < source.window ? 0 : (bytes - source.window) / source.stride + 1;
+std::uint64_t windows_in(std::uint64_t tokens, const Source& source) {
+  return tokens < source.window ? 0 : (tokens - source.window) / source.stride + 1;
+}
+
+// The memory that the tokens of all files take so far, and the most that they may take.
+struct TokenRoom {
+  const std::uint64_t most;
+  std::atomic<std::uint64_t> used{0};
+};
+
+Result<Content> read_tokens(const Source& source, const Tokenizer& tokenizer, const std::string& path,
+                            TokenRoom& room) {
+  Result<Content> content = read_content(source, path);
+  if (!content) return content;
+  const auto may_go_on = [&](std::uint64_t tokens) -> Status {
+    if (source.is_cancelled && source.is_cancelled()) return fail(ErrorCode::kTemporary, "reading was cancelled");
+    const std::uint64_t bytes = tokens * sizeof(std::int32_t);
+    if (room.used.fetch_add(bytes) + bytes <= room.most) return {};
+    return fail(ErrorCode::kConfig, "the tokens of the files " + source.files + " take more than " +
+                                        std::to_string(room.most >> 20) +
+                                        " MiB of memory: raise data.memory, or take fewer files");
+  };
+  const Result<std::vector<std::int32_t>> ids = tokenise_text(tokenizer, content->bytes, may_go_on);
+  if (!ids) return fail(ids.error().code, path + ": " + ids.error().message);
+  const auto bytes = std::as_bytes(std::span(*ids));
+  content->bytes.assign(bytes.begin(), bytes.end());
+  return content;
 }
 
 }  // namespace
@@ -45,11 +74,24 @@ std::uint64_t windows_in(std::uint64_t bytes, const Source& source) {
 Result<Text> load_text(const Source& source) {
   const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
   if (!paths) return tl::unexpected(paths.error());
-  Result<std::vector<Content>> contents =
-      read_parallel<Content>(*paths, [&source](const std::string& path) { return read_content(source, path); });
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (!source.tokenizer.empty()) {
+    Result<LoadedTokenizer> loaded = load_tokenizer(source.tokenizer, "data.tokenizer");
+    if (!loaded) return tl::unexpected(std::move(loaded.error()));
+    tokenizer = std::move(loaded->tokenizer);
+  }
+  TokenRoom room{memory_budget(source.memory)};
+  Result<std::vector<Content>> contents = read_parallel<Content>(*paths, [&](const std::string& path) {
+    return tokenizer ? read_tokens(source, *tokenizer, path, room) : read_content(source, path);
+  });
   if (!contents) return tl::unexpected(contents.error());
 
   Text text;
+  if (tokenizer) {
+    text.dtype = DType::kInt32;
+    text.largest = tokenizer->size() - 1;
+  }
+  const std::size_t token_bytes = size_of(text.dtype);
   text.window = source.window;
   text.stride = source.stride;
   std::uint64_t total = 0;
@@ -57,8 +99,8 @@ Result<Text> load_text(const Source& source) {
   if (contents->size() > 1) text.bytes.reserve(total);
   for (Content& content : *contents) {
     text.bytes_read += content.file_bytes;
-    const std::uint64_t windows = windows_in(content.bytes.size(), source);
-    if (windows > 0) text.files.push_back({text.records, text.bytes.size()});
+    const std::uint64_t windows = windows_in(content.bytes.size() / token_bytes, source);
+    if (windows > 0) text.files.push_back({text.records, text.bytes.size() / token_bytes});
     text.records += windows;
     if (contents->size() == 1)
       text.bytes = std::move(content.bytes);
@@ -68,8 +110,8 @@ Result<Text> load_text(const Source& source) {
   }
   if (text.records > 0) return text;
   return fail(ErrorCode::kData, source.path + "/" + source.files + ": the largest of these files is shorter than a " +
-                                    "record of " + std::to_string(source.window) +
-                                    " bytes: choose other files or a smaller data.window");
+                                    "record of " + std::to_string(source.window) + (tokenizer ? " tokens" : " bytes") +
+                                    ": choose other files or a smaller data.window");
 }
 
 }  // namespace disttrain::input

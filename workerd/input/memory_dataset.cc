@@ -26,10 +26,15 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
   hash_ = hash_of_selected();
   if (contents_.inputs.elements > 0) add_column("inputs", contents_.inputs, contents_.parts.inputs);
   if (contents_.categories.elements > 0) add_column("categories", contents_.categories, contents_.parts.categories);
+  for (const TokenArray& array : contents_.token_arrays) {
+    columns_.push_back(column_of(array));
+    origins_.push_back({.tokens = &array});
+  }
   if (contents_.targets.elements > 0) {
     add_column("labels", contents_.targets, contents_.parts.labels);
     return;
   }
+  if (contents_.labels.empty() && !contents_.tokens.empty()) return;
   DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
   const auto range = range_of(std::span(contents_.labels).subspan(begin, end - begin));
   columns_.push_back({.name = "labels",
@@ -39,7 +44,7 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
                       .smallest = range.smallest,
                       .largest = range.largest,
                       .parts = contents_.parts.labels});
-  values_.push_back(nullptr);
+  origins_.push_back({});
 }
 
 std::uint64_t MemoryDataset::hash_of_selected() const {
@@ -47,6 +52,11 @@ std::uint64_t MemoryDataset::hash_of_selected() const {
   const auto add = [&hash](const void* bytes, std::size_t size) { hash = XXH3_64bits_withSeed(bytes, size, hash); };
   for (const Values* values : {&contents_.inputs, &contents_.categories, &contents_.targets})
     if (values->elements > 0) add(selected(*values).data(), selected(*values).size());
+  for (const TokenRows& tokens : contents_.tokens)
+    for (std::uint64_t i = begin_; i < begin_ + records_; ++i) {
+      const std::span<const std::int32_t> row = tokens.row(i);
+      hash = XXH3_64bits_withSeed(row.data(), row.size_bytes(), hash + row.size());
+    }
   if (!contents_.labels.empty()) add(contents_.labels.data() + begin_, records_ * sizeof(std::int64_t));
   return hash;
 }
@@ -61,7 +71,7 @@ void MemoryDataset::add_column(const char* name, const Values& values, const std
     }
   });
   columns_.push_back(std::move(column));
-  values_.push_back(&values);
+  origins_.push_back({.values = &values});
 }
 
 std::span<std::byte> MemoryDataset::selected(const Values& values) const {
@@ -79,13 +89,15 @@ Status MemoryDataset::gather(std::span<const std::uint64_t> indices, std::span<c
 void MemoryDataset::gather_column(std::span<const std::uint64_t> indices, const ColumnOut& to) const {
   DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
   DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
-  const Values* from = values_[to.from.array];
-  const double scale = from == &contents_.inputs ? scale_ : 1.0;
+  const Origin& from = origins_[to.from.array];
+  const double scale = from.values == &contents_.inputs ? scale_ : 1.0;
   with_type(to.as.dtype, to.out, [&](auto values) {
-    if (from == nullptr)
-      gather_labels(indices, values);
+    if (from.values != nullptr)
+      gather_values(*from.values, to.from.first, indices, scale, values);
+    else if (from.tokens != nullptr)
+      gather_tokens(*from.tokens, indices, values);
     else
-      gather_values(*from, to.from.first, indices, scale, values);
+      gather_labels(indices, values);
   });
 }
 
@@ -98,6 +110,16 @@ void MemoryDataset::gather_values(const Values& values, std::uint64_t first, std
   with_type(values.dtype, selected(values), [&](auto from) {
     gather_rows(from.data() + first, {width, values.elements}, indices, scale, out.data());
   });
+}
+
+template <typename T>
+void MemoryDataset::gather_tokens(const TokenArray& array, std::span<const std::uint64_t> indices,
+                                  std::span<T> out) const {
+  if (indices.empty()) return;
+  const std::uint64_t width = out.size() / indices.size();
+  const TokenRows& rows = contents_.tokens[array.column];
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    write_tokens(array, rows.row(begin_ + indices[i]), out.subspan(i * width, width));
 }
 
 template <typename T>

@@ -8,6 +8,7 @@
 
 #include "workerd/input/column_parts.h"
 #include "workerd/input/dataset.h"
+#include "workerd/input/token_rows.h"
 
 namespace disttrain::input {
 
@@ -23,8 +24,11 @@ Values values_of(const std::vector<float>& values, std::uint64_t elements);
 struct Contents {
   std::uint64_t records = 0;
   Values inputs;
-  Values categories;                 // only with [data.columns]
-  std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets
+  Values categories;  // only with [data.columns]
+  // Only with [data.columns]: each column of tokens, and the arrays that are made of them.
+  std::vector<TokenRows> tokens;
+  std::vector<TokenArray> token_arrays;
+  std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets, or tokens without labels
   Values targets;
   std::vector<std::string> label_names;
   Parts parts;                                  // only with [data.columns]
@@ -56,6 +60,8 @@ class MemoryDataset final : public Dataset {
   void gather_values(const Values& values, std::uint64_t first, std::span<const std::uint64_t> indices, double scale,
                      std::span<T> out) const;
   template <typename T>
+  void gather_tokens(const TokenArray& array, std::span<const std::uint64_t> indices, std::span<T> out) const;
+  template <typename T>
   void gather_labels(std::span<const std::uint64_t> indices, std::span<T> out) const;
 
   const Contents contents_;
@@ -63,9 +69,14 @@ class MemoryDataset final : public Dataset {
   const std::uint64_t records_;
   const double scale_;
   std::uint64_t hash_ = 0;
-  // Column i takes its values from values_[i]; null: from the labels.
+  // Column i takes its values from origins_[i].
+  struct Origin {
+    const Values* values = nullptr;
+    const TokenArray* tokens = nullptr;
+    // Neither of them: the labels.
+  };
   std::vector<DatasetColumn> columns_;
-  std::vector<const Values*> values_;
+  std::vector<Origin> origins_;
 };
 
 }  // namespace disttrain::input

@@ -1,5 +1,7 @@
 #include "workerd/input/streamed_dataset.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <atomic>
 #include <new>
@@ -63,6 +65,8 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
                         .largest = std::int64_t{*std::max_element(sizes.begin(), sizes.end())} - 1,
                         .parts = parts.categories});
   }
+  first_tokens_ = columns_.size();
+  for (const TokenArray& array : encoder_.tokens()) columns_.push_back(column_of(array));
   for (std::size_t i = 0; i < options_.columns.size(); ++i) {
     if (options_.columns[i].kind != ColumnKind::kLabel) continue;
     const FittedColumn& label = options_.fitted->columns[i];
@@ -83,6 +87,15 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
 }
 
 StreamedDataset::~StreamedDataset() = default;
+
+// Other tokenizers make other records of the same files.
+std::uint64_t StreamedDataset::hash() const {
+  std::uint64_t hash = source_->hash();
+  for (const FittedColumn& column : options_.fitted->columns)
+    if (column.tokenizer != nullptr)
+      hash = XXH3_64bits_withSeed(&column.tokenizer_hash, sizeof(column.tokenizer_hash), hash);
+  return hash;
+}
 
 std::vector<std::uint64_t> StreamedDataset::blocks() const {
   std::vector<std::uint64_t> begins;
@@ -144,6 +157,10 @@ void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::sp
     copy(&EncodedRows::inputs, 1.0);
   } else if (name == "categories") {
     copy(&EncodedRows::categories, 1.0);
+  } else if (to.from.array >= first_tokens_ && to.from.array - first_tokens_ < encoder_.tokens().size()) {
+    const TokenArray& tokens = encoder_.tokens()[to.from.array - first_tokens_];
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      write_tokens(tokens, rows[i].rows->tokens[tokens.column].row(rows[i].row), out.subspan(i * width, width));
   } else if (!encoder_.has_classes()) {
     copy(&EncodedRows::targets, 1.0);
   } else if (width == 1) {
@@ -245,8 +262,8 @@ Status StreamedDataset::find_in_blocks(std::span<const std::uint64_t> indices, S
 }
 
 Result<BlockOfRows> StreamedDataset::make_if_missing(std::size_t number, Scratch& scratch) const {
-  const std::uint64_t record_bytes = (encoder_.inputs() + encoder_.categories()) * sizeof(float) + sizeof(std::int64_t);
-  if (!blocks_.claim(number, (end_of_block(number) - options_.blocks[number]) * record_bytes)) return BlockOfRows();
+  const std::uint64_t records = end_of_block(number) - options_.blocks[number];
+  if (!blocks_.claim(number, records * encoder_.record_bytes())) return BlockOfRows();
   Result<BlockOfRows> made = [&]() -> Result<BlockOfRows> {
     try {
       return make_block(number, scratch);

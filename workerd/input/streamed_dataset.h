@@ -46,7 +46,7 @@ class StreamedDataset final : public Dataset {
   const std::vector<std::string>& label_names() const override { return label_names_; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return options_.fitted; }
   std::vector<std::uint64_t> blocks() const override;
-  std::uint64_t hash() const override { return source_->hash(); }
+  std::uint64_t hash() const override;
   std::string notice() const override { return source_->notice(); }
   const DataFigures* figures() const override { return &figures_; }
 
@@ -85,6 +85,7 @@ class StreamedDataset final : public Dataset {
   const StreamedOptions options_;
   const ColumnEncoder encoder_;
   std::vector<DatasetColumn> columns_;
+  std::size_t first_tokens_ = 0;  // index of the first column of tokens
   std::vector<std::string> label_names_;
   mutable DataFigures figures_;
   mutable BlockCache blocks_;

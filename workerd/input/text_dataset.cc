@@ -16,14 +16,14 @@ TextDataset::TextDataset(Text text, std::uint64_t begin, std::uint64_t end, doub
   DISTTRAIN_CHECK_LT(begin, end);
   DISTTRAIN_CHECK_LE(end, text_.records);
   hash_ = XXH3_64bits(text_.bytes.data(), text_.bytes.size());
-  const std::byte largest = *std::max_element(text_.bytes.begin(), text_.bytes.end());
-  columns_.push_back({.name = "inputs",
-                      .dtype = DType::kUint8,
-                      .elements = text_.window,
-                      .largest = std::to_integer<std::int64_t>(largest)});
+  const bool is_bytes = text_.dtype == DType::kUint8;
+  const std::int64_t largest =
+      is_bytes ? std::to_integer<std::int64_t>(*std::max_element(text_.bytes.begin(), text_.bytes.end()))
+               : text_.largest;
+  columns_.push_back({.name = "inputs", .dtype = text_.dtype, .elements = text_.window, .largest = largest});
 }
 
-std::uint64_t TextDataset::first_byte(std::uint64_t record) const {
+std::uint64_t TextDataset::first_token(std::uint64_t record) const {
   const auto after = std::upper_bound(text_.files.begin(), text_.files.end(), record,
                                       [](std::uint64_t r, const Text::File& file) { return r < file.first_record; });
   const Text::File& file = *(after - 1);
@@ -38,12 +38,14 @@ Status TextDataset::gather(std::span<const std::uint64_t> indices, std::span<con
   DISTTRAIN_CHECK_EQ(element_count(to.as), text_.window);
   DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * text_.window * size_of(to.as.dtype));
   with_type(to.as.dtype, to.out, [&](auto values) {
-    constexpr std::uint64_t kFirst[] = {0};
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      DISTTRAIN_CHECK_LT(indices[i], records_);
-      const auto* window = reinterpret_cast<const std::uint8_t*>(text_.bytes.data()) + first_byte(begin_ + indices[i]);
-      gather_rows(window, {text_.window, text_.window}, kFirst, scale_, values.data() + i * text_.window);
-    }
+    with_type(text_.dtype, std::span(const_cast<std::byte*>(text_.bytes.data()), text_.bytes.size()), [&](auto tokens) {
+      constexpr std::uint64_t kFirst[] = {0};
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        DISTTRAIN_CHECK_LT(indices[i], records_);
+        const auto* const window = tokens.data() + first_token(begin_ + indices[i]);
+        gather_rows(window, {text_.window, text_.window}, kFirst, scale_, values.data() + i * text_.window);
+      }
+    });
   });
   return {};
 }

@@ -1,4 +1,4 @@
-// A data set of windows of bytes from text files.
+// A data set of windows of tokens from text files. A token is a byte, or a number that a tokenizer has made.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,17 @@
 
 namespace disttrain::input {
 
-// The bytes of all files, and where their windows are.
+// The tokens of all files, and where their windows are.
 struct Text {
   struct File {
     std::uint64_t first_record = 0;  // number of its first window in the data set
-    std::uint64_t begin = 0;         // its first byte in `bytes`
+    std::uint64_t begin = 0;         // its first token
   };
 
-  std::vector<std::byte> bytes;
-  std::vector<File> files;  // those with a window at least, in the order of the records
+  std::vector<std::byte> bytes;  // of all tokens
+  DType dtype = DType::kUint8;   // of a token: kUint8 or kInt32
+  std::int64_t largest = 0;      // kInt32: no token is larger
+  std::vector<File> files;       // those with a window at least, in the order of the records
   std::uint64_t records = 0;
   std::uint64_t window = 0;
   std::uint64_t stride = 0;
@@ -40,7 +42,7 @@ class TextDataset final : public Dataset {
                 const Draw& draw) const override;
 
  private:
-  std::uint64_t first_byte(std::uint64_t record) const;
+  std::uint64_t first_token(std::uint64_t record) const;
 
   const Text text_;
   const std::uint64_t begin_;

@@ -12,6 +12,7 @@
 #include "chiefd/core/placement.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/weights.h"
+#include "common/config/columns.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/signals.h"
 #include "common/memory_plan.h"
@@ -62,7 +63,8 @@ Status check_options(const JobConfig& job, const std::vector<std::string>& sets)
   return {};
 }
 
-// A trainer must know the columns of the data first. For other models the data is read as the model wants it.
+// A trainer must know the columns of the data first, and a transformer its tokens. For other models the data is read as
+// the model wants it.
 // `kept` are the columns that the checkpoint keeps.
 Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::vector<checkpoint::KeptColumn>& kept,
                                               const EngineFactory& make_engine, const EngineWorld& world) {
@@ -76,7 +78,11 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
   source.files_key = "--files (" + source.files_key + ")";
   source.labels_key = "--labels (" + source.labels_key + ")";
   JobConfig sized = job;
-  if (has_columns) source.fitted = input::fitted_from(job.data.columns, kept);
+  if (has_columns) {
+    Result<std::shared_ptr<const input::FittedColumns>> fitted = input::fitted_from(job.data.columns, kept);
+    if (!fitted) return tl::unexpected(fitted.error());
+    source.fitted = std::move(*fitted);
+  }
   // Older checkpoints don't keep the vocabularies, means and deviations of the training set.
   if (has_columns && source.fitted == nullptr) {
     input::Source fitted = input::training_source(job.data);
@@ -87,11 +93,12 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
   }
   if (has_columns) input::size_model(*source.fitted, job.data, sized.model);
   std::vector<ColumnSpec> columns;
-  if (has_trainer && has_data) {
+  if (has_data && (has_trainer || takes_vocabulary(job))) {
     Result<std::unique_ptr<input::Dataset>> records = load_records(source);
     if (!records) return tl::unexpected(records.error());
     subject->records = std::move(*records);
     columns = input::columns_of(*subject->records, job.data.scale);
+    if (takes_vocabulary(job)) input::size_vocabulary(*subject->records, sized.model);
   }
   Result<MadeEngine> made = make_engine(sized, columns, subject->arena, world);
   if (!made) return tl::unexpected(made.error());
@@ -106,7 +113,7 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
         input::make_numbered_dataset(made->evaluation_records > 0 ? made->evaluation_records : made->training_records);
     return subject;
   }
-  if (!has_trainer) {
+  if (subject->records == nullptr) {
     input::keep_types_of(model, source);
     Result<std::unique_ptr<input::Dataset>> records = load_records(source);
     if (!records) return tl::unexpected(records.error());

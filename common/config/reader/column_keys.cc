@@ -14,6 +14,7 @@ namespace disttrain::config {
 namespace {
 
 constexpr std::size_t kMostWords = 1 << 16;
+constexpr std::int64_t kMostTokens = 1 << 24;
 constexpr std::int64_t kMostHash = 1 << 24;
 constexpr std::uint64_t kMostValues = 1 << 26;  // of a column in a record
 
@@ -47,8 +48,9 @@ Keys column_keys(ColumnSection& column) {
                                     {"category", ColumnKind::kCategory},
                                     {"label", ColumnKind::kLabel},
                                     {"ignore", ColumnKind::kIgnore},
-                                    {"image", ColumnKind::kImage}},
-                                   {"weight", "tokens"})),
+                                    {"image", ColumnKind::kImage},
+                                    {"tokens", ColumnKind::kTokens}},
+                                   {"weight"})),
        "what becomes of the column"},
       {"from", not_if_empty(text(column.from), column.from), "the column's name in the data files; \"\" = NAME"},
       {"missing", optional_real(column.missing, {-kNoLimit, true, kNoLimit, true}),
@@ -80,6 +82,24 @@ Keys column_keys(ColumnSection& column) {
        "image: training takes a random part of each image, scaled to the shape"},
       {"flip", if_set(boolean(column.flip), [&column] { return column.flip; }),
        "image: training mirrors half of the images"},
+      {"tokenizer", not_if_empty(text(column.tokenizer), column.tokenizer),
+       "tokens: a tokenizer.json or a SentencePiece .model that makes tokens of texts; without it, the column has "
+       "tokens"},
+      {"limit", if_set(integer(column.limit, 1, kMostTokens), [&column] { return column.limit > 0; }),
+       "tokens without a tokenizer, required: all tokens are below this"},
+      {"length", if_set(integer(column.length, 1, 1 << 20), [&column] { return column.length > 0; }),
+       "tokens, required: the number of tokens of a record; shorter records are padded, longer ones are cut"},
+      {"pad", if_set(integer(column.pad, 0, kMostTokens), [&column] { return column.pad > 0; }),
+       "tokens: the token that is added behind shorter records"},
+      {"truncate",
+       if_set(choice<Truncate>(column.truncate,
+                               {{"right", Truncate::kRight}, {"left", Truncate::kLeft}, {"none", Truncate::kNone}}),
+              [&column] { return column.truncate != Truncate::kRight; }),
+       "tokens: right cuts the end off longer records, left their begin; with none they are an error"},
+      {"special_tokens", if_set(boolean(column.special_tokens), [&column] { return !column.special_tokens; }),
+       "tokens with a tokenizer: whether to take the tokens that it sets around a text"},
+      {"with_length", if_set(boolean(column.with_length), [&column] { return column.with_length; }),
+       "tokens: adds a column NAME_length, the number of tokens without the padding"},
       {"zero_based", if_set(boolean(column.zero_based), [&column] { return column.zero_based; }),
        "libsvm: whether the first index is 0; without it, the first index is 1"},
   };
@@ -99,6 +119,7 @@ class Columns {
       check_keys(column);
       check_words(column);
       check_cross(column);
+      check_tokens(column);
       if (column.kind != ColumnKind::kLabel) continue;
       if (label != nullptr)
         refuse(column, "kind",
@@ -106,13 +127,16 @@ class Columns {
       label = &column;
     }
     const bool has_input = std::any_of(columns_.begin(), columns_.end(), [](const ColumnSection& column) {
-      return is_number(column) || is_category(column) || is_image(column);
+      return is_number(column) || is_category(column) || is_image(column) || is_tokens(column);
     });
+    const bool has_tokens = std::any_of(columns_.begin(), columns_.end(), is_tokens);
     check_images();
     if (!has_input && label != nullptr)
-      reading_.refuse("data.columns",
-                      "data.columns has no column of the kind \"numeric\", \"category\" or \"image\"; add the inputs");
-    if (label == nullptr && has_input && !reading_.has_unknown("data.columns"))
+      reading_.refuse(
+          "data.columns",
+          "data.columns has no column of the kind \"numeric\", \"category\", \"image\" or \"tokens\"; add the inputs");
+    // The labels of tokens may be the tokens that follow.
+    if (label == nullptr && has_input && !has_tokens && !reading_.has_unknown("data.columns"))
       reading_.refuse("data.columns", "data.columns has no label; give one of the columns the kind \"label\"");
   }
 
@@ -166,6 +190,32 @@ class Columns {
              std::string("is given without ") + (column.mean ? "deviation" : "mean") +
                  "; give both, or leave both out to take those of the training set");
     if (!is_ascending(column.boundaries)) refuse(column, "boundaries", "aren't ascending; sort them");
+  }
+
+  void check_tokens(const ColumnSection& column) const {
+    const std::string section = section_of(column);
+    if (reading_.is_refused(section + "kind")) return;
+    only_with(reading_, is_tokens(column), section,
+              {"tokenizer", "limit", "length", "pad", "truncate", "special_tokens", "with_length"},
+              "kind = \"tokens\"");
+    if (!is_tokens(column)) return;
+    only_with(reading_, !column.tokenizer.empty(), section, {"special_tokens"}, "a tokenizer");
+    if (column.length == 0 && !reading_.is_refused(section + "length"))
+      refuse(column, "length", "is missing; expected the number of tokens that the model takes");
+    if (column.tokenizer.empty() && column.limit == 0 && !reading_.is_refused(section + "limit"))
+      refuse(column, "tokenizer",
+             "is missing; expected the file that makes tokens of texts, or limit if the column has tokens");
+    if (!column.tokenizer.empty() && column.limit > 0)
+      refuse(column, "limit", "is given, but the tokenizer has its own number of tokens; leave limit out");
+    if (column.limit > 0 && column.pad >= column.limit)
+      refuse(column, "pad", "isn't below limit, which is " + std::to_string(column.limit) + "; choose another token");
+    const auto is_taken = [&column](const ColumnSection& other) { return other.name == column.name + "_length"; };
+    const bool has_other = column.with_length && std::any_of(columns_.begin(), columns_.end(), is_taken);
+    if (has_other) refuse(column, "with_length", "adds a column whose name is taken; rename the other column");
+    if (column.name == "inputs" || column.name == "categories" || column.name == "labels")
+      reading_.refuse("data.columns." + column.name,
+                      "data.columns." + column.name +
+                          " has the name of another array of a record; give it another name, and this one by from");
   }
 
   void check_words(const ColumnSection& column) const {
@@ -239,12 +289,35 @@ Field data_columns(std::vector<ColumnSection>& to) {
                std::move(below)};
 }
 
+// Whether the files have what columns of tokens take, and the model takes tokens.
+static void check_sources_of_tokens(const JobConfig& job, Reading& reading) {
+  const DataSection& data = job.data;
+  const bool may_have_tokens = data.format != DataFormat::kLibsvm && data.format != DataFormat::kImages;
+  const bool has_lists =
+      data.format == DataFormat::kJsonl || data.format == DataFormat::kTfrecord || data.format == DataFormat::kParquet;
+  for (const ColumnSection& column : data.columns) {
+    if (!is_tokens(column)) continue;
+    if (!may_have_tokens || (!has_lists && column.tokenizer.empty()))
+      reading.refuse("data.columns." + column.name + ".kind",
+                     "data.columns." + column.name + ".kind is \"tokens\", but the files have no " +
+                         (may_have_tokens ? "lists of tokens; set its tokenizer, or use jsonl, tfrecord or parquet"
+                                          : "texts; use another data.format"));
+    if (!job.model.builtin.empty() && job.model.builtin != "transformer")
+      reading.refuse("data.columns." + column.name, "data.columns." + column.name +
+                                                        " has tokens, which model.builtin = \"" + job.model.builtin +
+                                                        "\" doesn't take; use \"transformer\", or leave the column "
+                                                        "out");
+  }
+}
+
 void check_columns(const JobConfig& job, Reading& reading) {
   const DataSection& data = job.data;
   const bool takes = data.format != DataFormat::kIdx && data.format != DataFormat::kNpy &&
                      data.format != DataFormat::kNpz && data.format != DataFormat::kText;
   const bool needs = takes && data.format != DataFormat::kCsv;
-  only_with(reading, !data.columns.empty(), "data.", {"missing", "memory", "index", "shuffle_window"}, "data.columns");
+  only_with(reading, !data.columns.empty(), "data.", {"missing", "index", "shuffle_window"}, "data.columns");
+  only_with(reading, !data.columns.empty() || !data.tokenizer.empty(), "data.", {"memory"},
+            "data.columns or data.tokenizer");
   if (data.shuffle == ShuffleKind::kBlocks && data.columns.empty())
     reading.refuse("data.shuffle", "data.shuffle = \"blocks\" is for data.columns; set it to \"epoch\"");
   only_with(reading, data.shuffle == ShuffleKind::kBlocks, "data.", {"shuffle_window"}, "shuffle = \"blocks\"");
@@ -275,6 +348,7 @@ void check_columns(const JobConfig& job, Reading& reading) {
             "images and files of numbers alone; normalise the columns of data.columns instead");
   Columns(data.columns, reading).check();
   const bool is_dense = !job.model.builtin.empty() && job.model.builtin != "wide_deep";
+  check_sources_of_tokens(job, reading);
   for (const ColumnSection& column : data.columns)
     if (is_dense && is_category(column))
       reading.refuse("data.columns." + column.name, "data.columns." + column.name +

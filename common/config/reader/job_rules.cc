@@ -89,7 +89,7 @@ void check_data(const DataSection& data, Reading& reading) {
     reading.refuse(data.path.empty() ? "data.files" : "data.path",
                    "data.path and data.files belong together; set both, or leave both out with model.trainer");
   const bool is_text = data.format == DataFormat::kText;
-  only_with(reading, is_text, "data.", {"window", "stride"}, "format = \"text\"");
+  only_with(reading, is_text, "data.", {"window", "stride", "tokenizer"}, "format = \"text\"");
   // A file may set these two keys to values that change nothing.
   only_with(reading, !is_text || data.labels.empty(), "data.", {"labels"}, "another format than \"text\"");
   only_with(reading, !is_text || data.scale == 1.0, "data.", {"scale"}, "another format than \"text\"");

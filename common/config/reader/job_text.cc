@@ -84,13 +84,31 @@ static void set_trainers_folder(TomlValue::Table* sections, const std::filesyste
   keys->push_back(TomlEntry{"folder", at, TomlValue{folder.lexically_normal().string(), at}});
 }
 
+// data.columns.NAME.tokenizer.
+static void make_tokenizers_absolute(TomlValue::Table* sections, const std::filesystem::path& folder) {
+  const auto table_in = [](TomlValue::Table* table, const std::string& key) {
+    TomlEntry* const entry = table == nullptr ? nullptr : find(*table, key);
+    return entry == nullptr ? nullptr : entry->value.as<TomlValue::Table>();
+  };
+  auto* const columns = table_in(table_in(sections, "data"), "columns");
+  if (columns == nullptr) return;
+  for (TomlEntry& column : *columns) {
+    auto* const keys = column.value.as<TomlValue::Table>();
+    TomlEntry* const entry = keys == nullptr ? nullptr : find(*keys, "tokenizer");
+    auto* const path = entry == nullptr ? nullptr : entry->value.as<std::string>();
+    if (path != nullptr && !path->empty() && std::filesystem::path(*path).is_relative())
+      *path = (folder / *path).lexically_normal().string();
+  }
+}
+
 void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder) {
   auto* sections = document.as<TomlValue::Table>();
   set_trainers_folder(sections, folder);
+  make_tokenizers_absolute(sections, folder);
   for (const auto& [section_name, key] :
-       {std::pair{"data", "path"}, std::pair{"data", "index"}, std::pair{"evaluate", "path"},
-        std::pair{"checkpoint", "directory"}, std::pair{"checkpoint", "init_from"}, std::pair{"model", "program"},
-        std::pair{"model", "folder"}}) {
+       {std::pair{"data", "path"}, std::pair{"data", "index"}, std::pair{"data", "tokenizer"},
+        std::pair{"evaluate", "path"}, std::pair{"checkpoint", "directory"}, std::pair{"checkpoint", "init_from"},
+        std::pair{"model", "program"}, std::pair{"model", "folder"}}) {
     TomlEntry* section = sections == nullptr ? nullptr : find(*sections, section_name);
     auto* keys = section == nullptr ? nullptr : section->value.as<TomlValue::Table>();
     TomlEntry* entry = keys == nullptr ? nullptr : find(*keys, key);

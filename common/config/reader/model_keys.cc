@@ -77,7 +77,8 @@ Keys transformer_keys(TransformerSection& transformer) {
       {"heads", integer(transformer.heads, 1, kMostWidth), "attention heads of a block; divides width"},
       {"width", integer(transformer.width, 1, kMostWidth), "numbers per token"},
       {"context", integer(transformer.context, 1, kMostSize), "how many tokens the model sees at once"},
-      {"vocabulary", integer(transformer.vocabulary, 2, kMostSize), "number of different tokens"},
+      {"vocabulary", integer_or("auto", transformer.vocabulary, 2, kMostSize),
+       "number of different tokens; auto: those of the tokenizer, or 256 without one"},
       {"tied_embeddings", boolean(transformer.tied_embeddings),
        "the output layer uses the weights of the token embedding"},
   };

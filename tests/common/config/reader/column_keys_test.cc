@@ -105,5 +105,51 @@ TEST(ColumnKeys, MissingWordsNeedColumns) {
   EXPECT_THAT(read.error().message, HasSubstr("data.missing has a meaning only with data.columns"));
 }
 
+std::string job_of_tokens(const std::string& column, const std::string& format = "jsonl") {
+  return "[job]\nname = \"test\"\n[train]\nbatch_size = 10\nsteps = 1\n[model]\nbuiltin = \"transformer\"\n"
+         "[data]\nformat = \"" +
+         format + "\"\npath = \"/data\"\nfiles = \"x*\"\n[data.columns]\ntext = { kind = \"tokens\", " + column +
+         " }\n";
+}
+
+std::string error_of_tokens(const std::string& column, const std::string& format = "jsonl") {
+  const Result<JobConfig> job = read_job(job_of_tokens(column, format));
+  return job ? "" : job.error().message;
+}
+
+TEST(ColumnKeys, OfTokensAreRead) {
+  const Result<JobConfig> job = read_job(job_of_tokens(
+      "tokenizer = \"/t/tokenizer.json\", length = 65, pad = 1, truncate = \"left\", special_tokens = false, "
+      "with_length = true"));
+  ASSERT_TRUE(job) << job.error().message;
+  const ColumnSection& column = job->data.columns.at(0);
+  EXPECT_EQ(column.kind, ColumnKind::kTokens);
+  EXPECT_EQ(column.tokenizer, "/t/tokenizer.json");
+  EXPECT_EQ(column.length, 65U);
+  EXPECT_EQ(column.pad, 1U);
+  EXPECT_EQ(column.truncate, Truncate::kLeft);
+  EXPECT_FALSE(column.special_tokens);
+  EXPECT_TRUE(column.with_length);
+  EXPECT_EQ(job->model.transformer.vocabulary, 0U) << "that of the tokenizer";
+  EXPECT_THAT(job_toml(*job), HasSubstr("length = 65, pad = 1, truncate = \"left\", special_tokens = false"));
+  EXPECT_EQ(error_of_tokens("limit = 100, length = 65"), "");
+}
+
+TEST(ColumnKeys, OfTokensMustFitEachOther) {
+  const std::string file = "tokenizer = \"/t.json\", ";
+  EXPECT_THAT(error_of_tokens("tokenizer = \"/t.json\""), HasSubstr("text.length is missing"));
+  EXPECT_THAT(error_of_tokens("length = 5"), HasSubstr("text.tokenizer is missing"));
+  EXPECT_THAT(error_of_tokens(file + "length = 5, limit = 9"), HasSubstr("leave limit out"));
+  EXPECT_THAT(error_of_tokens("length = 5, limit = 9, pad = 9"), HasSubstr("isn't below limit, which is 9"));
+  EXPECT_THAT(error_of_tokens("length = 5, limit = 9, special_tokens = false"), HasSubstr("a tokenizer"));
+  EXPECT_THAT(error_of_tokens("length = 5, limit = 9, hash = 3"), HasSubstr("kind = \"category\""));
+  EXPECT_THAT(error_of_tokens("length = 5, limit = 9", "csv"), HasSubstr("have no lists of tokens"));
+  EXPECT_THAT(error_of_tokens(file + "length = 5", "libsvm"), HasSubstr("use another data.format"));
+  EXPECT_EQ(error_of_tokens(file + "length = 5", "csv"), "");
+  EXPECT_THAT(error_of("a = { kind = \"numeric\", length = 3 }\nb = { kind = \"label\" }\n"),
+              HasSubstr("data.columns.a.length has a meaning only with kind = \"tokens\""));
+  EXPECT_THAT(error_of("inputs = { kind = \"tokens\", limit = 9, length = 3 }\n"), HasSubstr("another array"));
+}
+
 }  // namespace
 }  // namespace disttrain::config

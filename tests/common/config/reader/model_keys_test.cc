@@ -79,7 +79,12 @@ TEST(ModelKeys, OfTextsMustFitTheFormat) {
   EXPECT_EQ(job->data.stride, 1U);
   EXPECT_EQ(read_job(least + "format = \"text\"\nstride = \"auto\"\n")->data.stride, 0U);
 
-  for (const char* lines : {"format = \"csv\"\nwindow = 33\n", "stride = 1\n", "format = \"text\"\nlabels = \"x\"\n",
+  const Result<JobConfig> tokens = read_job(least + "format = \"text\"\ntokenizer = \"/t.model\"\nmemory = \"1GiB\"\n");
+  ASSERT_TRUE(tokens) << tokens.error().message;
+  EXPECT_EQ(tokens->data.tokenizer, "/t.model");
+
+  for (const char* lines : {"format = \"csv\"\ntokenizer = \"/t.json\"\n", "format = \"text\"\nmemory = \"1GiB\"\n",
+                            "format = \"csv\"\nwindow = 33\n", "stride = 1\n", "format = \"text\"\nlabels = \"x\"\n",
                             "format = \"text\"\nscale = 0.5\n"}) {
     const Result<JobConfig> wrong = read_job(least + lines);
     ASSERT_FALSE(wrong) << lines;

@@ -1,0 +1,29 @@
+// Makes token ids of the texts, or of the sequences of whole numbers, of a column.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/config/job_config.h"
+#include "common/result.h"
+#include "workerd/input/columns.h"
+#include "workerd/input/table.h"
+#include "workerd/input/token_rows.h"
+#include "workerd/input/tokens/tokenizer.h"
+
+namespace disttrain::input {
+
+// Reads the tokenizers that `columns` name into `fitted`, which has an entry for each column. Errors: those of
+// load_tokenizer(); kConfig: data.columns.NAME.pad or length doesn't fit the tokenizer.
+Status load_tokenizers(const std::vector<ColumnSection>& columns, FittedColumns& fitted);
+
+// All ids of the column are below this.
+std::int64_t token_limit(const ColumnSection& section, const Tokenizer* tokenizer);
+
+// Appends the sequences of the records of one column, each at most section.length ids, to `rows`. `tokenizer` is null
+// if the records have ids. Errors, kData: a value is missing, a text isn't UTF-8, an id is out of range, or truncate =
+// "none" and a record is too long.
+Status encode_tokens(const ColumnSection& section, const Tokenizer* tokenizer, const TableColumn& from,
+                     std::uint64_t records, const PlaceOf& place_of, TokenRows& rows);
+
+}  // namespace disttrain::input
