@@ -9,7 +9,8 @@ namespace disttrain {
 
 // The values of one column for all records of a batch, as ColumnSpec describes them: row-major, the batch's dimension
 // first. A ragged column has its rows without padding, one after the other; row i ends before element row_ends[i].
-// Otherwise row_ends is empty. A column of DType::kBytes has row_ends too.
+// Otherwise, and if all rows of a ragged column have the largest length, row_ends may be empty. A column of
+// DType::kBytes has row_ends too.
 struct ColumnValues {
   std::span<const std::byte> bytes;
   std::span<const std::uint64_t> row_ends;

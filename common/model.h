@@ -57,9 +57,12 @@ struct ColumnSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<std::uint64_t> shape;  // of one record; {} = a single value
-  // The first dimension of `shape` is the largest length of a record; a record may be shorter.
+  // The first dimension of `shape` is the largest length of a record; records may be shorter. A batch of records that
+  // all have this length may come without row_ends.
   bool ragged = false;
   std::uint64_t limit = 0;  // integers are 0 .. limit - 1; 0: no limit
+  // A ragged column for a trainer: the value that the Python package sets behind shorter records.
+  std::int64_t pad = 0;
   // The columns that a trainer may use by names of their own. A model's spec has none.
   std::vector<ColumnPart> parts = {};
 

@@ -41,8 +41,8 @@ namespace disttrain {
 // - "block<i>/mlp": "norm/weight" [width], "weight" [width, 4 * width] and "projection/weight" [4 * width, width].
 // - "norm/weight" [width], and without tied embeddings "output/weight" [width, vocabulary].
 // The activation is gelu. Dropout follows the embeddings, the attention's softmax and both projections. A record is a
-// window of context + 1 tokens, and each of them but the first is predicted from those before it. So the loss of a
-// record is the mean over its tokens, and its metrics count tokens.
+// window of context + 1 tokens or a shorter sequence, and each of its tokens but the first is predicted from those
+// before it. So the loss of a batch is the mean over these tokens of all its records, and its metrics count tokens.
 //
 // matrix_factorization: "user/factors" [users, factors], "user/bias" [users], the same for "item", and "bias" [1]. The
 // output is bias + user bias + item bias + the product of the two rows of factors (Koren, Bell & Volinsky 2009, eq. 4).
@@ -57,7 +57,7 @@ namespace disttrain {
 //
 // Except for those of transformer and wide_deep, the first column is "inputs", float32. The last column is "labels",
 // int64, with softmax_cross_entropy. With the other losses it is "targets", one float32 for each output. The
-// transformer has one column, "tokens": uint8, or int32 if the vocabulary is larger than 256.
+// transformer has one ragged column, "tokens": uint8, or int32 if the vocabulary is larger than 256.
 //
 // Without model.metrics, a model with labels has the metric "accuracy", and the transformer also has "perplexity".
 //

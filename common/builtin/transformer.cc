@@ -35,6 +35,7 @@ Result<ModelSpec> transformer(const ModelSection& model) {
   spec.columns.push_back({.name = "tokens",
                           .dtype = vocabulary <= 256 ? DType::kUint8 : DType::kInt32,
                           .shape = {std::uint64_t{section.context} + 1},
+                          .ragged = true,
                           .limit = vocabulary});
   return spec;
 }

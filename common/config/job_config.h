@@ -56,6 +56,7 @@ enum class DataFormat : std::uint8_t {
 enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens };
 // What becomes of a sequence that is too long: its end or its begin is cut off, or it is an error.
 enum class Truncate : std::uint8_t { kRight, kLeft, kNone };
+enum class PadTo : std::uint8_t { kLength, kLongest };  // the column's length, or the longest record of the batch
 enum class Normalise : std::uint8_t { kNone, kStandard };
 enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
@@ -194,6 +195,7 @@ struct ColumnSection {
   bool special_tokens = true;            // tokens: with the tokens that the tokenizer sets around a text
   // tokens: adds a column NAME_length with the number of the record's tokens that aren't padding
   bool with_length = false;
+  PadTo pad_to = PadTo::kLength;  // tokens: how long the records of a batch become
 };
 
 struct DataSection {

@@ -107,25 +107,31 @@ class Column:
         self.is_bytes = description["dtype"] == "bytes"
         self.shape = tuple(description["shape"])
         self.is_ragged = description["ragged"]
+        self.pad = description["pad"]  # stands behind shorter records of a ragged column
         self.parts = description["parts"]  # [name, first value, shape] of each of [data.columns]
         if description["dtype"] == "bfloat16":
             raise DisttrainError(f'the column "{self.name}" has values of type bfloat16, which NumPy doesn\'t have')
         self.dtype = np.dtype("u1" if self.is_bytes else description["dtype"])
 
     def view(self, connection, part, examples):
-        """The values of a batch: an array, or a list with one array for each record if their lengths differ."""
+        """The values of a batch: an array, padded to the longest record if their lengths differ, or a list of bytes."""
         values = connection.bytes_at(*part[:3]).view(self.dtype)
-        if self.is_bytes or self.is_ragged:
-            ends = connection.bytes_at(*part[3:6]).view(np.uint64) if len(part) > 3 else []
+        if not self.is_bytes and not self.is_ragged:
+            return values.reshape((examples, *self.shape))
+        ends = connection.bytes_at(*part[3:6]).view(np.uint64) if len(part) > 3 else np.zeros(0, np.uint64)
+        if self.is_bytes:
             rows = np.split(values, [int(end) for end in ends[:-1]]) if len(ends) > 0 else []
-            if self.is_bytes:
-                return [row.tobytes() for row in rows]
-            return [row.reshape((-1, *self.shape[1:])) for row in rows]
-        return values.reshape((examples, *self.shape))
+            return [row.tobytes() for row in rows]
+        lengths = np.diff(ends.astype(np.int64), prepend=0)
+        return self._padded(values, lengths // int(np.prod(self.shape[1:], dtype=np.int64)))
+
+    def _padded(self, values, lengths):
+        longest = max(1, int(lengths.max(initial=1)))
+        padded = np.full((len(lengths), longest, *self.shape[1:]), self.pad, self.dtype)
+        padded[np.arange(longest) < lengths[:, None]] = values.reshape((-1, *self.shape[1:]))
+        return padded
 
     def zeros(self, examples):
         if self.is_bytes:
             return [b""] * examples
-        if self.is_ragged:
-            return [np.zeros(self.shape, self.dtype) for _ in range(examples)]
         return np.zeros((examples, *self.shape), self.dtype)

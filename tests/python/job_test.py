@@ -195,11 +195,11 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
 
     def test_columns_of_the_jobs_own_data(self):
         columns = [
-            {"name": "pixels", "dtype": "uint8", "shape": [2, 2], "ragged": False, "parts": []},
-            {"name": "words", "dtype": "int32", "shape": [5], "ragged": True, "parts": []},
-            {"name": "text", "dtype": "bytes", "shape": [100], "ragged": True, "parts": []},
+            {"name": "pixels", "dtype": "uint8", "shape": [2, 2], "ragged": False, "pad": 0, "parts": []},
+            {"name": "words", "dtype": "int32", "shape": [5], "ragged": True, "pad": -1, "parts": []},
+            {"name": "text", "dtype": "bytes", "shape": [100], "ragged": True, "pad": 0, "parts": []},
         ]
-        show = "batch['pixels'].tolist(), [w.tolist() for w in batch.words], batch.text, batch.y is batch.words"
+        show = "batch['pixels'].tolist(), batch.words.tolist(), batch.text, batch.y is batch.words"
         for init, lines in (("metrics=[]", 1), ("", 2)):  # the second script rehearses, with zeros
             with FakeWorker(PYTHON, linear(init=init, data="", show=show), columns, batch_size=2) as worker:
                 worker.open()
@@ -215,7 +215,7 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
                 worker.end()
                 code, output = worker.finish()
                 self.assertEqual(code, 0, output)
-                expected = "batch [[[0, 1], [2, 3]], [[4, 5], [6, 7]]] [[5, 6], [7]] [b'hello', b'you'] True"
+                expected = "batch [[[0, 1], [2, 3]], [[4, 5], [6, 7]]] [[5, 6], [7, -1]] [b'hello', b'you'] True"
                 self.assertEqual(output.splitlines()[-1], expected)
                 self.assertEqual(len(output.splitlines()), lines)
 
@@ -226,9 +226,10 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
                 "dtype": "uint8",
                 "shape": [5],
                 "ragged": False,
+                "pad": 0,
                 "parts": [["age", 0, []], ["pixels", 1, [2, 2]]],
             },
-            {"name": "labels", "dtype": "int64", "shape": [], "ragged": False, "parts": [["clicked", 0, []]]},
+            {"name": "labels", "dtype": "int64", "shape": [], "ragged": False, "pad": 0, "parts": [["clicked", 0, []]]},
         ]
         show = (
             "batch['age'].tolist(), batch.pixels.tolist(), batch.clicked.tolist(), "
@@ -334,7 +335,7 @@ def evaluate(batch):
         }.items():
             with self.subTest(expected):
                 self.assertIn(expected, self.error_of(script))
-        column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False, "parts": []}
+        column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False, "pad": 0, "parts": []}
         self.assertIn("has a section [data]", self.error_of(linear(), [column]))
 
     def test_outputs_that_arent_numbers_are_named(self):

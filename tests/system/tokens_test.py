@@ -46,6 +46,24 @@ for batch in job.batches():
     job.push_pull({"w": np.zeros(1, np.float32)}, loss=1.0)
 """
 
+LENGTHS_TRAINER = """
+import disttrain
+import numpy as np
+
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros(1, np.float32)})
+widths = []
+for batch in job.batches():
+    lengths = batch.text_length
+    width = batch.text.shape[1]
+    assert batch.text.dtype == np.int32 and width == lengths.max(), (batch.text.shape, lengths)
+    mask = np.arange(width) < lengths[:, None]
+    assert (batch.text[~mask] == 7).all(), batch.text
+    widths.append(width)
+    job.push_pull({"w": np.zeros(1, np.float32)}, loss=1.0)
+assert len(set(widths)) > 1, widths
+"""
+
 
 def sentences(count, seed):
     """Sentences in which each word says which one follows."""
@@ -116,6 +134,15 @@ class TokensTest(SystemTest):
         self.write_jsonl()
         (self.folder / "train.py").write_text(TRAINER)
         self.assert_finished(self.up(self.write_job(f'trainer = ["{python}", "train.py"]', COLUMNS, epochs=1)))
+
+    def test_trainer_gets_tokens_padded_to_the_longest_of_the_batch(self):
+        python = find_python("numpy")
+        if python is None:
+            self.skipTest("no Python with NumPy")
+        self.write_jsonl()
+        (self.folder / "train.py").write_text(LENGTHS_TRAINER)
+        columns = COLUMNS.replace("length = 17", 'length = 17, pad = 7, pad_to = "longest"')
+        self.assert_finished(self.up(self.write_job(f'trainer = ["{python}", "train.py"]', columns, epochs=2)))
 
     def test_errors_name_file_record_and_column(self):
         self.write_jsonl()

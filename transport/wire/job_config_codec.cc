@@ -73,6 +73,7 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
   b.setTruncate(write_enum<schema::Truncate>(v.truncate));
   b.setSpecialTokens(v.special_tokens);
   b.setWithLength(v.with_length);
+  b.setPadTo(write_enum<schema::PadTo>(v.pad_to));
 }
 
 static ColumnSection read(schema::DataColumn::Reader r) {
@@ -101,6 +102,7 @@ static ColumnSection read(schema::DataColumn::Reader r) {
   v.truncate = read_enum(r.getTruncate(), Truncate::kNone, "truncate");
   v.special_tokens = r.getSpecialTokens();
   v.with_length = r.getWithLength();
+  v.pad_to = read_enum(r.getPadTo(), PadTo::kLongest, "padTo");
   return v;
 }
 

@@ -244,6 +244,7 @@ static void write(const ColumnSpec& column, schema::Column::Builder b) {
   write_numbers(b.initShape(list_size(column.shape, kMaxDimensions, "dimensions")), column.shape);
   b.setRagged(column.ragged);
   b.setLimit(column.limit);
+  b.setPad(column.pad);
   auto parts = b.initParts(list_size(column.parts, kMaxColumns, "parts of a column"));
   for (unsigned i = 0; i < parts.size(); ++i) write(column.parts[i], parts[i]);
 }
@@ -256,6 +257,7 @@ static ColumnSpec read_column(schema::Column::Reader r, std::uint64_t& values) {
   column.shape = read_numbers(r.getShape(), kMaxDimensions, "dimensions");
   column.ragged = r.getRagged();
   column.limit = r.getLimit();
+  column.pad = r.getPad();
   for (auto part : bounded(r.getParts(), kMaxColumns, "parts of a column")) column.parts.push_back(read(part));
   if (column.ragged && column.shape.empty())
     malformed("column " + column.name + " is ragged and has no dimension for the length of a record");

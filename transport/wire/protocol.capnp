@@ -67,6 +67,7 @@ struct Column {
   ragged @3 :Bool;         # a record may be shorter than the first dimension
   limit @4 :UInt64;        # integers are below it; 0: no limit
   parts @5 :List(ColumnPart);  # a model that is sent has none
+  pad @6 :Int64;               # the same
 }
 struct ColumnPart {
   name @0 :Text;
@@ -253,6 +254,11 @@ enum Truncate {
   none @2;
 }
 
+enum PadTo {
+  length @0;
+  longest @1;
+}
+
 enum Normalise {
   none @0;
   standard @1;
@@ -285,6 +291,7 @@ struct DataColumn {
   truncate @23 :Truncate;
   specialTokens @24 :Bool;
   withLength @25 :Bool;
+  padTo @26 :PadTo;
 }
 
 struct Optimizer {

@@ -11,11 +11,14 @@ BatchBuffer::BatchBuffer(const Dataset& dataset, std::uint64_t most_examples, co
   DISTTRAIN_CHECK(bindings.has_value());
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const ColumnSpec& spec = columns[i];
-    Column column{element_count(spec) * size_of(spec.dtype), {}};
+    Column column{element_count(spec) * size_of(spec.dtype), {}, {}};
     void* const memory = ::operator new[](most_examples* column.record_bytes, std::align_val_t{kBatchAlignment});
     column.memory.reset(static_cast<std::byte*>(memory));
     columns_.push_back(std::move(column));
     outs_.push_back({spec, {}, (*bindings)[i]});
+    // All records of other arrays have the same length.
+    if (!dataset.columns()[(*bindings)[i].array].are_tokens) outs_.back().as.ragged = false;
+    if (outs_.back().as.ragged) columns_.back().row_ends.resize(most_examples);
   }
 }
 
@@ -24,10 +27,14 @@ Status BatchBuffer::fill(std::span<const std::uint64_t> indices, const Draw& dra
   examples_ = indices.size();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     outs_[i].out = {columns_[i].memory.get(), examples_ * columns_[i].record_bytes};
-    values_[i] = {outs_[i].out, {}};
+    if (outs_[i].as.ragged) outs_[i].row_ends = std::span(columns_[i].row_ends).first(examples_);
+    values_[i] = {outs_[i].out, outs_[i].row_ends};
   }
   if (examples_ == 0) return {};
   Status gathered = dataset_.gather(indices, outs_, draw);
+  for (std::size_t i = 0; gathered && i < columns_.size(); ++i)
+    if (const auto& ends = outs_[i].row_ends; !ends.empty())
+      values_[i].bytes = values_[i].bytes.first(ends.back() * size_of(outs_[i].as.dtype));
   if (gathered) return {};
   examples_ = 0;
   for (ColumnValues& values : values_) values = {};

@@ -37,6 +37,7 @@ class BatchBuffer {
   struct Column {
     std::uint64_t record_bytes = 0;
     std::unique_ptr<std::byte[], Free> memory;
+    std::vector<std::uint64_t> row_ends;  // tokens of a ragged column
   };
 
   const Dataset& dataset_;

@@ -114,10 +114,12 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
                        .column = column.to,
                        .length = section.length,
                        .pad = static_cast<std::int32_t>(section.pad),
-                       .largest = token_limit(section, column.fitted->tokenizer.get()) - 1};
+                       .largest = token_limit(section, column.fitted->tokenizer.get()) - 1,
+                       .is_ragged = section.pad_to == PadTo::kLongest};
       tokens_.push_back(array);
       array.name += "_length";
       array.has_lengths = true;
+      array.is_ragged = false;
       array.largest = section.length;
       if (section.with_length) tokens_.push_back(std::move(array));
     } else {

@@ -93,6 +93,8 @@ struct DatasetColumn {
   std::uint64_t elements = 1;  // values of one record
   bool are_classes = false;    // labels that are one whole number of at least 0 for each record
   bool are_tokens = false;     // a column of tokens, which is an array of its own
+  bool is_ragged = false;      // tokens with pad_to = "longest"
+  std::int32_t pad = 0;        // tokens: stands behind shorter records
   // Of integers: the smallest and the largest of them; of tokens those that a record may have. Otherwise 0 and -1.
   std::int64_t smallest = 0;
   std::int64_t largest = -1;
@@ -119,6 +121,9 @@ struct ColumnOut {
   // records * element_count(as) elements of type as.dtype
   std::span<std::byte> out;
   Binding from;
+  // If `as` is ragged: one for each record. The records are written to the begin of `out`, one after the other. Record
+  // i ends before element row_ends[i].
+  std::span<std::uint64_t> row_ends = {};
 };
 
 class Dataset {
@@ -134,7 +139,8 @@ class Dataset {
   // by itself.
   virtual std::vector<std::uint64_t> blocks() const { return {}; }
 
-  // A hash of the records' names and places. Data sets with other hashes have other records. 0: not known.
+  // A hash of the records' names and places. Data sets with other hashes have other records. 0: not
+  // known.
   virtual std::uint64_t hash() const { return 0; }
   // Something that the operator should know, or "".
   virtual std::string notice() const { return ""; }
@@ -144,7 +150,8 @@ class Dataset {
   // Writes the values of the records at `indices`: those that columns[i].from names, as columns[i].as describes them.
   // Each index is less than records(). Inputs that become floats are multiplied by
   // the scale. If whole labels become floats with w values per record, then with w = 1 the value is the label as a
-  // number. With w > 1 it is 1 at the label's index and 0 elsewhere. Any thread may call this.
+  // number. With w > 1 it is 1 at the label's index and 0 elsewhere. Only tokens can be written as ragged columns. Any
+  // thread may call this.
   //
   // A data set in memory gives no errors. Errors of a streamed one name the file and the record. kData: the file is
   // corrupt or was changed, or a value is wrong. kNoInput, kNoPermission: the file can't be read. `out` then has any

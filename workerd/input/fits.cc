@@ -115,9 +115,11 @@ class Fitting {
   Status tokens(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string what = "the column \"" + has.name + "\" of data.columns has tokens";
     const std::string taker = ", but the model's column \"" + wants.name + "\" takes ";
-    if (wants.ragged || !is_integer(wants.dtype))
-      return fail(ErrorCode::kConfig, what + taker + (wants.ragged ? "sequences of " : "") + to_string(wants.dtype) +
-                                          ": change the model or data.columns");
+    if (!is_integer(wants.dtype))
+      return fail(ErrorCode::kConfig, what + taker + to_string(wants.dtype) + ": change the model or data.columns");
+    if (has.is_ragged && !wants.ragged)
+      return fail(ErrorCode::kConfig, what + " of different lengths" + taker + std::to_string(element_count(wants)) +
+                                          " of each record: set data.columns." + has.name + ".pad_to = \"length\"");
     if (has.elements != element_count(wants))
       return fail(ErrorCode::kConfig, what + ", " + std::to_string(has.elements) + " of them" + taker +
                                           std::to_string(element_count(wants)) + ": change data.columns." + has.name +
@@ -178,7 +180,7 @@ class Fitting {
   }
 
   Status check_type(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
-    if (!wants.ragged && converts(has.dtype, wants.dtype)) return {};
+    if (converts(has.dtype, wants.dtype)) return {};
     return fail(ErrorCode::kConfig, what + " have values of type " + to_string(has.dtype) +
                                         ", but the model's column \"" + wants.name + "\" takes " +
                                         (wants.ragged ? "sequences of " : "") + to_string(wants.dtype) +

@@ -90,12 +90,15 @@ void MemoryDataset::gather_column(std::span<const std::uint64_t> indices, const 
   DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
   DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
   const Origin& from = origins_[to.from.array];
+  if (from.tokens != nullptr) {
+    const TokenRows& rows = contents_.tokens[from.tokens->column];
+    return write_tokens(
+        *from.tokens, indices.size(), [&](std::size_t i) { return rows.row(begin_ + indices[i]); }, to);
+  }
   const double scale = from.values == &contents_.inputs ? scale_ : 1.0;
   with_type(to.as.dtype, to.out, [&](auto values) {
     if (from.values != nullptr)
       gather_values(*from.values, to.from.first, indices, scale, values);
-    else if (from.tokens != nullptr)
-      gather_tokens(*from.tokens, indices, values);
     else
       gather_labels(indices, values);
   });
@@ -110,16 +113,6 @@ void MemoryDataset::gather_values(const Values& values, std::uint64_t first, std
   with_type(values.dtype, selected(values), [&](auto from) {
     gather_rows(from.data() + first, {width, values.elements}, indices, scale, out.data());
   });
-}
-
-template <typename T>
-void MemoryDataset::gather_tokens(const TokenArray& array, std::span<const std::uint64_t> indices,
-                                  std::span<T> out) const {
-  if (indices.empty()) return;
-  const std::uint64_t width = out.size() / indices.size();
-  const TokenRows& rows = contents_.tokens[array.column];
-  for (std::size_t i = 0; i < indices.size(); ++i)
-    write_tokens(array, rows.row(begin_ + indices[i]), out.subspan(i * width, width));
 }
 
 template <typename T>

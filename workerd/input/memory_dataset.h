@@ -60,8 +60,6 @@ class MemoryDataset final : public Dataset {
   void gather_values(const Values& values, std::uint64_t first, std::span<const std::uint64_t> indices, double scale,
                      std::span<T> out) const;
   template <typename T>
-  void gather_tokens(const TokenArray& array, std::span<const std::uint64_t> indices, std::span<T> out) const;
-  template <typename T>
   void gather_labels(std::span<const std::uint64_t> indices, std::span<T> out) const;
 
   const Contents contents_;

@@ -47,7 +47,9 @@ std::vector<ColumnSpec> columns_of(const Dataset& dataset, double scale) {
     ColumnSpec spec{.name = column.name, .dtype = DType::kFloat32, .shape = {}};
     const bool keeps_its_type = column.name != "inputs" || scale == 1.0;
     if (keeps_its_type) spec.dtype = column.dtype;
-    if (column.elements > 1) spec.shape = {column.elements};
+    if (column.elements > 1 || column.are_tokens) spec.shape = {column.elements};
+    spec.ragged = column.is_ragged;
+    spec.pad = column.pad;
     spec.parts = column.parts;
     columns.push_back(std::move(spec));
   }

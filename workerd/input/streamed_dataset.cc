@@ -132,7 +132,10 @@ Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span
     DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
     if (name == "labels" && encoder_.has_classes()) ok = check_limit(indices, scratch->rows, to.as);
     if (!ok) break;
-    with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) { copy_column<T>(to, *scratch, out); });
+    if (to.from.array >= first_tokens_ && to.from.array - first_tokens_ < encoder_.tokens().size())
+      copy_tokens(to, scratch->rows);
+    else
+      with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) { copy_column<T>(to, *scratch, out); });
   }
   give_back(std::move(scratch));
   return ok;
@@ -157,10 +160,6 @@ void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::sp
     copy(&EncodedRows::inputs, 1.0);
   } else if (name == "categories") {
     copy(&EncodedRows::categories, 1.0);
-  } else if (to.from.array >= first_tokens_ && to.from.array - first_tokens_ < encoder_.tokens().size()) {
-    const TokenArray& tokens = encoder_.tokens()[to.from.array - first_tokens_];
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      write_tokens(tokens, rows[i].rows->tokens[tokens.column].row(rows[i].row), out.subspan(i * width, width));
   } else if (!encoder_.has_classes()) {
     copy(&EncodedRows::targets, 1.0);
   } else if (width == 1) {
@@ -170,6 +169,12 @@ void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::sp
     for (std::size_t i = 0; i < rows.size(); ++i)
       out[i * width + static_cast<std::uint64_t>(rows[i].rows->classes[rows[i].row])] = T(1);
   }
+}
+
+void StreamedDataset::copy_tokens(const ColumnOut& to, const std::vector<Row>& rows) const {
+  const TokenArray& array = encoder_.tokens()[to.from.array - first_tokens_];
+  write_tokens(
+      array, rows.size(), [&](std::size_t i) { return rows[i].rows->tokens[array.column].row(rows[i].row); }, to);
 }
 
 // The labels of the whole set weren't checked when it was opened.

@@ -77,6 +77,7 @@ class StreamedDataset final : public Dataset {
   Status check_limit(std::span<const std::uint64_t> indices, const std::vector<Row>& rows, const ColumnSpec& as) const;
   template <typename T>
   void copy_column(const ColumnOut& to, Scratch& scratch, std::span<T> out) const;
+  void copy_tokens(const ColumnOut& to, const std::vector<Row>& rows) const;
 
   std::unique_ptr<Scratch> take_scratch() const;
   void give_back(std::unique_ptr<Scratch> scratch) const;

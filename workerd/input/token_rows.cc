@@ -7,6 +7,8 @@ DatasetColumn column_of(const TokenArray& array) {
           .dtype = DType::kInt32,
           .elements = array.has_lengths ? 1 : array.length,
           .are_tokens = !array.has_lengths,
+          .is_ragged = array.is_ragged,
+          .pad = array.pad,
           .smallest = 0,
           .largest = array.largest};
 }

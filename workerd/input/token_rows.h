@@ -1,6 +1,7 @@
 // Sequences of tokens of different lengths, and the arrays of a data set that are made of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "workerd/input/dataset.h"
 #include "workerd/input/large_array.h"
+#include "workerd/input/typed_values.h"
 
 namespace disttrain::input {
 
@@ -39,19 +41,31 @@ struct TokenArray {
   std::uint64_t length = 1;  // the most tokens of a record
   std::int32_t pad = 0;
   std::int64_t largest = 0;  // no value is larger
+  bool is_ragged = false;    // those who take any array get the records without padding (ColumnSpec::ragged)
 };
 
 DatasetColumn column_of(const TokenArray& array);
 
-// Writes the array's values of one record, whose tokens are `row`, to `out`.
-template <typename T>
-void write_tokens(const TokenArray& array, std::span<const std::int32_t> row, std::span<T> out) {
-  if (array.has_lengths) {
-    out.front() = static_cast<T>(row.size());
-    return;
-  }
-  for (std::size_t i = 0; i < row.size(); ++i) out[i] = static_cast<T>(row[i]);
-  for (std::size_t i = row.size(); i < out.size(); ++i) out[i] = static_cast<T>(array.pad);
+// Writes the array's values of `records` records to `to`, one record after the other. row_of(i) are the tokens of
+// record i. If to.as is ragged, records aren't padded.
+template <typename RowOf>
+void write_tokens(const TokenArray& array, std::size_t records, const RowOf& row_of, const ColumnOut& to) {
+  with_type(to.as.dtype, to.out, [&]<typename T>(std::span<T> out) {
+    const std::uint64_t width = element_count(to.as);
+    T* at = out.data();
+    for (std::size_t i = 0; i < records; ++i) {
+      const std::span<const std::int32_t> row = row_of(i);
+      if (array.has_lengths) {
+        *at++ = static_cast<T>(row.size());
+        continue;
+      }
+      at = std::transform(row.begin(), row.end(), at, [](std::int32_t id) { return static_cast<T>(id); });
+      if (to.as.ragged)
+        to.row_ends[i] = static_cast<std::uint64_t>(at - out.data());
+      else
+        at = std::fill_n(at, width - row.size(), static_cast<T>(array.pad));
+    }
+  });
 }
 
 }  // namespace disttrain::input

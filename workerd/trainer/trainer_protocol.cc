@@ -204,6 +204,7 @@ json welcome_message(const std::vector<ColumnSpec>& columns, std::uint64_t batch
                     {"dtype", to_string(column.dtype)},
                     {"shape", column.shape},
                     {"ragged", column.ragged},
+                    {"pad", column.pad},
                     {"parts", std::move(parts)}});
   }
   return message;

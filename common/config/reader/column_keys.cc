@@ -100,6 +100,10 @@ Keys column_keys(ColumnSection& column) {
        "tokens with a tokenizer: whether to take the tokens that it sets around a text"},
       {"with_length", if_set(boolean(column.with_length), [&column] { return column.with_length; }),
        "tokens: adds a column NAME_length, the number of tokens without the padding"},
+      {"pad_to",
+       if_set(choice<PadTo>(column.pad_to, {{"length", PadTo::kLength}, {"longest", PadTo::kLongest}}),
+              [&column] { return column.pad_to != PadTo::kLength; }),
+       "tokens: length pads all records to length, longest pads them to the longest record of the batch"},
       {"zero_based", if_set(boolean(column.zero_based), [&column] { return column.zero_based; }),
        "libsvm: whether the first index is 0; without it, the first index is 1"},
   };
@@ -196,7 +200,7 @@ class Columns {
     const std::string section = section_of(column);
     if (reading_.is_refused(section + "kind")) return;
     only_with(reading_, is_tokens(column), section,
-              {"tokenizer", "limit", "length", "pad", "truncate", "special_tokens", "with_length"},
+              {"tokenizer", "limit", "length", "pad", "truncate", "special_tokens", "with_length", "pad_to"},
               "kind = \"tokens\"");
     if (!is_tokens(column)) return;
     only_with(reading_, !column.tokenizer.empty(), section, {"special_tokens"}, "a tokenizer");

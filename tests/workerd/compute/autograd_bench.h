@@ -67,19 +67,27 @@ class TestBatch {
     columns_.emplace_back(bytes.begin(), bytes.end());
     return *this;
   }
+  // Makes the last column ragged.
+  TestBatch& rows_end_at(std::vector<std::uint64_t> ends) {
+    row_ends_.resize(columns_.size());
+    row_ends_.back() = std::move(ends);
+    return *this;
+  }
   template <typename T>
   void set(std::size_t column, std::size_t index, T value) {
     std::memcpy(columns_[column].data() + index * sizeof(T), &value, sizeof(T));
   }
   Batch batch() {
     values_.clear();
-    for (const auto& column : columns_) values_.push_back({column, {}});
+    row_ends_.resize(columns_.size());
+    for (std::size_t c = 0; c < columns_.size(); ++c) values_.push_back({columns_[c], row_ends_[c]});
     return {examples_, values_};
   }
 
  private:
   std::uint64_t examples_;
   std::vector<std::vector<std::byte>> columns_;
+  std::vector<std::vector<std::uint64_t>> row_ends_;
   std::vector<ColumnValues> values_;
 };
 
@@ -189,6 +197,16 @@ inline Case transformer_case(const char* name, bool tied) {
   return {name, model, TestBatch(3).add(integers<std::uint8_t>(1, 11, 18))};
 }
 
+// The same records, but the second one has four tokens and the third one has one, which predicts nothing.
+inline Case ragged_transformer_case() {
+  Case ragged = transformer_case("transformer-ragged", true);
+  std::vector<std::uint8_t> tokens = integers<std::uint8_t>(1, 11, 18);
+  tokens.erase(tokens.begin() + 13, tokens.end());
+  tokens.erase(tokens.begin() + 10, tokens.begin() + 12);
+  ragged.records = TestBatch(3).add(tokens).rows_end_at({6, 10, 11});
+  return ragged;
+}
+
 inline Case matrix_factorization_case() {
   ModelSection model = model_of("matrix_factorization");
   model.matrix_factorization = {.users = 6, .items = 5, .factors = 3};
@@ -221,6 +239,7 @@ inline std::vector<Case> small_cases() {
           resnet_case("resnet18", 18, Stem::kCifar, 4, 32),
           transformer_case("transformer", true),
           transformer_case("transformer-untied", false),
+          ragged_transformer_case(),
           matrix_factorization_case(),
           wide_deep_case()};
 }

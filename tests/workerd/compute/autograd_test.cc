@@ -164,6 +164,46 @@ TEST(AutogradModel, ATokenDependsOnThoseBeforeItOnly) {
   EXPECT_TRUE(std::equal(before.begin() + 5 * 11, before.end(), after.begin() + 5 * 11)) << "other records";
 }
 
+TEST(AutogradModel, PaddingChangesNothing) {
+  Case each = transformer_case("transformer", true);
+  Bench bench(each.model);
+  // Two records in one batch, and each of them alone. The loss is the mean over 3 + 1 tokens.
+  const std::vector<std::uint8_t> tokens = {3, 1, 4, 1, 5, 9};
+  TestBatch both = TestBatch(2).add(tokens).rows_end_at({4, 6});
+  TestBatch first = TestBatch(1).add(std::vector<std::uint8_t>{3, 1, 4, 1}).rows_end_at({4});
+  TestBatch second = TestBatch(1).add(std::vector<std::uint8_t>{5, 9}).rows_end_at({2});
+  const double first_loss = bench.step(first);
+  const std::vector<float> first_gradients = bench.gradients();
+  const double second_loss = bench.step(second);
+  const std::vector<float> second_gradients = bench.gradients();
+  EXPECT_NEAR(bench.step(both), (3.0 * first_loss + second_loss) / 4.0, 1e-5);
+  for (std::size_t i = 0; i < first_gradients.size(); ++i)
+    ASSERT_NEAR(bench.gradients()[i], (3.0F * first_gradients[i] + second_gradients[i]) / 4.0F, 1e-5) << i;
+  const Result<EngineOutput> evaluated = bench.evaluate(both);
+  ASSERT_TRUE(evaluated);
+  EXPECT_EQ(evaluated->metrics[1], 4.0) << "examples of the accuracy";
+}
+
+TEST(AutogradModel, ABatchWithoutASecondTokenHasNoLossAndNoGradient) {
+  Case each = transformer_case("transformer", true);
+  Bench bench(each.model);
+  TestBatch records = TestBatch(2).add(std::vector<std::uint8_t>{7}).rows_end_at({1, 1});
+  EXPECT_EQ(bench.step(records), 0.0);
+  for (const float gradient : bench.gradients()) ASSERT_EQ(gradient, 0.0F);
+  EXPECT_EQ(bench.evaluate(records)->loss_sum, 0.0);
+}
+
+TEST(AutogradModel, PredictsNothingBehindARecord) {
+  Case each = transformer_case("transformer", true);
+  Bench bench(each.model);
+  TestBatch records = TestBatch(2).add(std::vector<std::uint8_t>{3, 1, 4, 1, 5, 9, 2, 6}).rows_end_at({2, 8});
+  const Result<EngineOutput> output = bench.computation().predict(records.batch());
+  ASSERT_TRUE(output) << output.error().message;
+  ASSERT_EQ(output->outputs.size(), 2U * 5 * 11);
+  for (std::size_t i = 0; i < output->outputs.size(); ++i)
+    ASSERT_EQ(std::isnan(output->outputs[i]), i >= 2 * 11 && i < 5 * 11) << i;
+}
+
 TEST(AutogradModel, CountsTheMetricsOfATransformerByTokens) {
   Case each = transformer_case("transformer", true);
   Bench bench(each.model);
@@ -234,6 +274,11 @@ TEST(AutogradModel, RefusesValuesThatItCannotTake) {
   Case tokens = transformer_case("transformer", true);
   tokens.records.set(0, 7, std::uint8_t{11});
   expect_bad(tokens.model, tokens.records, "a record has 11 in the column \"tokens\"; the model takes 0 to 10");
+
+  const TestBatch longer = TestBatch(1).add(std::vector<std::uint8_t>(7)).rows_end_at({7});
+  expect_bad(tokens.model, longer, "a record has more than 6 values in the column \"tokens\"");
+  const TestBatch other = TestBatch(2).add(std::vector<std::uint8_t>(7)).rows_end_at({3, 6});
+  expect_bad(tokens.model, other, "a batch has 7 bytes in the column \"tokens\", but its records have other lengths");
 
   Case labels = mlp_case();
   labels.records.set(1, 2, std::int64_t{-100});

@@ -151,8 +151,10 @@ def resnet(depth, is_cifar, examples, side, steps):
     return Case(shapes, loss, states, steps)
 
 
-def transformer(tied, blocks=2, heads=2, width=8, context=5, vocabulary=11):
+def transformer(tied, lengths=(6, 6, 6), blocks=2, heads=2, width=8, context=5, vocabulary=11):
     tokens = integers(1, vocabulary, 3, context + 1)
+    # Of a shorter record, the rest is padding.
+    wanted = tokens.masked_fill(torch.arange(context + 1) >= torch.tensor(lengths)[:, None], -100)[:, 1:]
     shapes = {"token_embedding/weight": (vocabulary, width), "position_embedding/weight": (context, width)}
     for b in range(blocks):
         shapes |= {f"block{b}/attention/norm/weight": (width,), f"block{b}/attention/weight": (width, 3 * width),
@@ -182,7 +184,7 @@ def transformer(tied, blocks=2, heads=2, width=8, context=5, vocabulary=11):
             x = x + y @ v[f"block{b}/mlp/projection/weight"]
         x = norm(x, v["norm/weight"])
         logits = x @ (v["token_embedding/weight"].T if tied else v["output/weight"])
-        return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=-100)
 
     return Case(shapes, loss)
 
@@ -218,8 +220,8 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     cases = {"mlp": mlp(), "cnn": cnn(), "resnet18": resnet(18, True, 4, 32, 3), "resnet34": resnet(34, False, 4, 64, 1),
              "resnet50": resnet(50, False, 4, 64, 1), "transformer": transformer(True),
-             "transformer-untied": transformer(False), "matrix-factorization": matrix_factorization(),
-             "wide-deep": wide_deep()}
+             "transformer-untied": transformer(False), "transformer-ragged": transformer(True, (6, 4, 1)),
+             "matrix-factorization": matrix_factorization(), "wide-deep": wide_deep()}
     for name, case in cases.items():
         case.write(folder / f"{name}.txt")
 

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -59,6 +61,12 @@ class GradientHook final : public torch::autograd::FunctionPreHook {
   const std::uint32_t variable_;
 };
 
+// The records of a batch.
+struct Records {
+  std::vector<at::Tensor> columns;
+  at::Tensor rows;  // Pass::wanted_rows()
+};
+
 // What the outputs should have been, by the loss.
 struct Wanted {
   at::Tensor labels;   // int64 [rows], or undefined
@@ -105,13 +113,13 @@ class AutogradModel final : public Computation {
   Result<EngineOutput> step(const Batch& batch, const StepSeed& seed, const RangeReady& ready) override {
     return checked([&] {
       const c10::InferenceMode with_graph(false);
-      const std::vector<at::Tensor> columns = autograd::tensors_of(batch, spec_.columns, false);
+      const Records records = records_of(batch);
       for (const autograd::Variable& variable : variables_)
         if (variable.next_value.defined()) variable.next_value.copy_(variable.value);
       front_.begin(ready);
-      const at::Tensor outputs = forward(columns, &seed);
-      const Wanted expected = wanted(columns);
-      const at::Tensor loss = loss_sum(outputs, expected) / outputs.size(0);
+      const at::Tensor outputs = forward(records, &seed);
+      const Wanted expected = wanted(records);
+      const at::Tensor loss = loss_sum(outputs, expected) / rows_of(outputs);
       const double mean = loss.item<double>();
       score(outputs.detach().contiguous(), expected);
       // Autograd doesn't read the state variables in the backward pass of a step.
@@ -126,10 +134,10 @@ class AutogradModel final : public Computation {
   Result<EngineOutput> evaluate(const Batch& batch) override {
     return checked([&] {
       const c10::InferenceMode no_graph;
-      const std::vector<at::Tensor> columns = autograd::tensors_of(batch, spec_.columns, false);
-      const at::Tensor outputs = forward(columns, nullptr).contiguous();
-      const Wanted expected = wanted(columns);
-      const double mean = loss_sum(outputs, expected).item<double>() / static_cast<double>(outputs.size(0));
+      const Records records = records_of(batch);
+      const at::Tensor outputs = forward(records, nullptr).contiguous();
+      const Wanted expected = wanted(records);
+      const double mean = loss_sum(outputs, expected).item<double>() / static_cast<double>(rows_of(outputs));
       score(outputs, expected);
       return EngineOutput{
           .loss_sum = mean * static_cast<double>(batch.examples), .examples = batch.examples, .metrics = scores_};
@@ -141,7 +149,9 @@ class AutogradModel final : public Computation {
       const c10::InferenceMode no_graph;
       // A prediction needs no labels or targets. A transformer has no column of them.
       const bool may_lack_last = spec_.columns.size() > 1;
-      predicted_ = forward(autograd::tensors_of(batch, spec_.columns, may_lack_last), nullptr).contiguous();
+      const Records records{autograd::tensors_of(batch, spec_.columns, autograd::PadTo::kLargest, may_lack_last), {}};
+      predicted_ = forward(records, nullptr).contiguous();
+      clear_padding(batch, records.columns[0]);
       return EngineOutput{.examples = batch.examples, .outputs = values_of<float>(predicted_)};
     });
   }
@@ -165,19 +175,41 @@ class AutogradModel final : public Computation {
                scores_);
   }
 
-  at::Tensor forward(const std::vector<at::Tensor>& columns, const StepSeed* seed) const {
-    autograd::Pass pass(variables_, columns, seed);
+  // For a step or an evaluation. Padding isn't predicted.
+  Records records_of(const Batch& batch) const {
+    Records records{autograd::tensors_of(batch, spec_.columns, autograd::PadTo::kLongest), {}};
+    const at::Tensor& first = records.columns[0];
+    const at::Tensor own = autograd::own_values(batch.columns[0], first);
+    if (own.defined()) records.rows = own.narrow(1, 1, first.size(1) - 1).flatten().nonzero().flatten();
+    return records;
+  }
+
+  // The outputs for padding mean nothing, so they become NaN.
+  void clear_padding(const Batch& batch, const at::Tensor& first) {
+    const at::Tensor own = autograd::own_values(batch.columns[0], first);
+    if (!own.defined()) return;
+    const at::Tensor padding = own.narrow(1, 0, first.size(1) - 1).flatten().logical_not();
+    predicted_.masked_fill_(padding.unsqueeze(1), std::numeric_limits<float>::quiet_NaN());
+  }
+
+  // A batch of records without a second token has nothing to predict. Its loss is 0.
+  static std::int64_t rows_of(const at::Tensor& outputs) { return std::max<std::int64_t>(outputs.size(0), 1); }
+
+  at::Tensor forward(const Records& records, const StepSeed* seed) const {
+    autograd::Pass pass(variables_, records.columns, seed, records.rows);
     const at::Tensor outputs = network_(model_, pass);
     DISTTRAIN_CHECK(!pass.has_more());
     return outputs;
   }
 
-  Wanted wanted(const std::vector<at::Tensor>& columns) const {
+  Wanted wanted(const Records& records) const {
+    const std::vector<at::Tensor>& columns = records.columns;
     const std::string& name = spec_.columns.back().name;
     if (name == "targets") return {{}, columns.back()};
     if (name == "labels") return {columns.back(), {}};
     // A transformer: the label of each token is the next one.
-    return {columns.back().narrow(1, 1, columns.back().size(1) - 1).to(at::kLong).flatten(), {}};
+    const at::Tensor labels = columns.back().narrow(1, 1, columns.back().size(1) - 1).to(at::kLong).flatten();
+    return {records.rows.defined() ? labels.index_select(0, records.rows) : labels, {}};
   }
 
   // The sum over the rows.

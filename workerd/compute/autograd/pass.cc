@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "common/check.h"
@@ -49,9 +51,39 @@ void check_limit(const ColumnSpec& column, const ColumnValues& values) {
   if (column.dtype == DType::kInt64) return check_limit(column, values.as<std::int64_t>());
 }
 
+// The rows of a ragged column, padded with zeros.
+at::Tensor padded(const ColumnValues& values, std::uint64_t examples, const ColumnSpec& column, PadTo pad_to) {
+  if (values.row_ends.size() != examples || column.shape.size() != 1 ||
+      values.bytes.size() != (examples == 0 ? 0 : values.row_ends.back()) * size_of(column.dtype))
+    throw BadRecord("a batch has " + std::to_string(values.bytes.size()) + " bytes in the column \"" + column.name +
+                    "\", but its records have other lengths");
+  std::uint64_t longest = std::min<std::uint64_t>(column.shape[0], 2);  // a token, and the one that follows
+  std::uint64_t begin = 0;
+  for (const std::uint64_t end : values.row_ends) {
+    if (end < begin || end - begin > column.shape[0])
+      throw BadRecord("a record has more than " + std::to_string(column.shape[0]) + " values in the column \"" +
+                      column.name + "\"");
+    longest = std::max(longest, end - begin);
+    begin = end;
+  }
+  if (pad_to == PadTo::kLargest) longest = column.shape[0];
+  const std::size_t bytes = size_of(column.dtype);
+  const at::Tensor tensor =
+      at::zeros({static_cast<std::int64_t>(examples), static_cast<std::int64_t>(longest)}, scalar_type(column.dtype));
+  auto* row = static_cast<std::byte*>(tensor.mutable_data_ptr());
+  begin = 0;
+  for (const std::uint64_t end : values.row_ends) {
+    std::memcpy(row, values.bytes.data() + begin * bytes, (end - begin) * bytes);
+    begin = end;
+    row += longest * bytes;
+  }
+  return tensor;
+}
+
 }  // namespace
 
-std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, bool may_lack_last) {
+std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, PadTo pad_to,
+                                   bool may_lack_last) {
   DISTTRAIN_CHECK_EQ(batch.columns.size(), columns.size());
   std::vector<at::Tensor> tensors;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -60,6 +92,11 @@ std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnS
     if (bytes.empty() && may_lack_last && i + 1 == columns.size()) {
       tensors.emplace_back();
       break;
+    }
+    if (column.ragged && !batch.columns[i].row_ends.empty()) {
+      check_limit(column, batch.columns[i]);
+      tensors.push_back(padded(batch.columns[i], batch.examples, column, pad_to));
+      continue;
     }
     const std::uint64_t expected = batch.examples * element_count(column) * size_of(column.dtype);
     if (bytes.size() != expected)
@@ -72,6 +109,22 @@ std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnS
     tensors.push_back(at::from_blob(const_cast<std::byte*>(bytes.data()), shape, scalar_type(column.dtype)));
   }
   return tensors;
+}
+
+at::Tensor own_values(const ColumnValues& values, const at::Tensor& tensor) {
+  if (values.row_ends.empty()) return {};
+  const at::Tensor ends = at::empty({tensor.size(0), 1}, at::kLong);
+  auto* const lengths = ends.data_ptr<std::int64_t>();
+  std::uint64_t begin = 0;
+  for (std::size_t i = 0; i < values.row_ends.size(); ++i) {
+    lengths[i] = static_cast<std::int64_t>(values.row_ends[i] - begin);
+    begin = values.row_ends[i];
+  }
+  return at::arange(tensor.size(1), at::kLong) < ends;
+}
+
+at::Tensor Pass::wanted_rows(const at::Tensor& values) const {
+  return rows_.defined() ? values.index_select(0, rows_) : values;
 }
 
 const Variable& Pass::next_variable() {

@@ -5,8 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "common/batch.h"
@@ -29,17 +31,28 @@ struct Variable {
   at::Tensor next_value;
 };
 
-// Views of the batch's columns as tensors [examples, shape...]. Throws BadRecord if a column has another number of
-// values than `columns` says, or a value that is out of range. If `may_lack_last`, the last column may be empty; it
-// then becomes an undefined tensor.
-std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, bool may_lack_last);
+// How the records of a ragged column become a tensor: zeros stand behind records that are shorter than the longest one
+// of the batch (or than two values), or than the largest length.
+enum class PadTo : std::uint8_t { kLongest, kLargest };
+
+// The batch's columns as tensors [examples, shape...]: views, or padded copies of ragged columns. Throws BadRecord if a
+// column has another number of values than `columns` says, or a value that is out of range. If `may_lack_last`, the
+// last column may be empty; it then becomes an undefined tensor.
+std::vector<at::Tensor> tensors_of(const Batch& batch, const std::vector<ColumnSpec>& columns, PadTo pad_to,
+                                   bool may_lack_last = false);
+
+// For each row and column of `tensor`, which is a ragged column [examples, length], whether the value is the record's:
+// bool [examples, length]. Undefined if all are.
+at::Tensor own_values(const ColumnValues& values, const at::Tensor& tensor);
 
 class Pass {
  public:
   // The spans must outlive the pass. Without a seed it isn't a step: there is no dropout, and batch norm uses the
   // statistics in the state variables.
-  Pass(std::span<const Variable> variables, std::span<const at::Tensor> columns, const StepSeed* seed)
-      : variables_(variables), columns_(columns), seed_(seed) {}
+  // `rows`: numbers of the rows of the outputs that are wanted, int64, ascending; undefined: all.
+  Pass(std::span<const Variable> variables, std::span<const at::Tensor> columns, const StepSeed* seed,
+       at::Tensor rows = {})
+      : variables_(variables), columns_(columns), seed_(seed), rows_(std::move(rows)) {}
 
   // The next variable. A network uses the variables in the order of the spec.
   const at::Tensor& next() { return next_variable().value; }
@@ -48,6 +61,8 @@ class Pass {
 
   const at::Tensor& column(std::size_t index) const { return columns_[index]; }
   bool is_step() const { return seed_ != nullptr; }
+  // Those of the rows of `values` that are wanted as outputs.
+  at::Tensor wanted_rows(const at::Tensor& values) const;
 
   // inputs * weight + bias, with the next two variables: weight [in, out] and bias [out].
   at::Tensor dense(const at::Tensor& inputs);
@@ -61,6 +76,7 @@ class Pass {
   const std::span<const Variable> variables_;
   const std::span<const at::Tensor> columns_;
   const StepSeed* const seed_;
+  const at::Tensor rows_;
   std::size_t next_ = 0;
   std::uint64_t random_numbers_ = 0;  // how many of the step's random numbers are used
 };

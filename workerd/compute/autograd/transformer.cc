@@ -58,17 +58,21 @@ at::Tensor two_layers(const at::Tensor& residual, double dropout, Pass& pass) {
 
 at::Tensor transformer(const ModelSection& model, Pass& pass) {
   const TransformerSection& section = model.transformer;
-  const Sizes sizes{pass.column(0).size(0), section.context, section.heads, section.width};
-  const at::Tensor tokens = pass.column(0).narrow(1, 0, sizes.context).to(at::kLong);  // the last one is only a label
+  // The last token is only a label. If all records are shorter than the context, so is the sequence that is computed.
+  // Padding stands behind a record, so attention never looks at it.
+  const std::int64_t length = pass.column(0).size(1) - 1;
+  const Sizes sizes{pass.column(0).size(0), length, section.heads, section.width};
+  const at::Tensor tokens = pass.column(0).narrow(1, 0, length).to(at::kLong);
   const at::Tensor& token_embedding = pass.next();
   const at::Tensor& position_embedding = pass.next();
-  at::Tensor values = pass.dropout(at::embedding(token_embedding, tokens) + position_embedding, model.dropout);
+  const at::Tensor positions = position_embedding.narrow(0, 0, length);
+  at::Tensor values = pass.dropout(at::embedding(token_embedding, tokens) + positions, model.dropout);
   values = values.view({-1, sizes.width});
   for (std::uint32_t block = 0; block < section.blocks; ++block) {
     values = attention(values, sizes, model.dropout, pass);
     values = two_layers(values, model.dropout, pass);
   }
-  values = layer_norm(values, pass);
+  values = layer_norm(pass.wanted_rows(values), pass);
   return at::mm(values, section.tied_embeddings ? token_embedding.t() : pass.next());
 }
 

@@ -105,11 +105,12 @@ TEST(ColumnKeys, MissingWordsNeedColumns) {
   EXPECT_THAT(read.error().message, HasSubstr("data.missing has a meaning only with data.columns"));
 }
 
-std::string job_of_tokens(const std::string& column, const std::string& format = "jsonl") {
+std::string job_of_tokens(const std::string& column, const std::string& format = "jsonl",
+                          const std::string& data = "") {
   return "[job]\nname = \"test\"\n[train]\nbatch_size = 10\nsteps = 1\n[model]\nbuiltin = \"transformer\"\n"
          "[data]\nformat = \"" +
-         format + "\"\npath = \"/data\"\nfiles = \"x*\"\n[data.columns]\ntext = { kind = \"tokens\", " + column +
-         " }\n";
+         format + "\"\npath = \"/data\"\nfiles = \"x*\"\n" + data + "[data.columns]\ntext = { kind = \"tokens\", " +
+         column + " }\n";
 }
 
 std::string error_of_tokens(const std::string& column, const std::string& format = "jsonl") {
@@ -120,7 +121,7 @@ std::string error_of_tokens(const std::string& column, const std::string& format
 TEST(ColumnKeys, OfTokensAreRead) {
   const Result<JobConfig> job = read_job(job_of_tokens(
       "tokenizer = \"/t/tokenizer.json\", length = 65, pad = 1, truncate = \"left\", special_tokens = false, "
-      "with_length = true"));
+      "with_length = true, pad_to = \"longest\""));
   ASSERT_TRUE(job) << job.error().message;
   const ColumnSection& column = job->data.columns.at(0);
   EXPECT_EQ(column.kind, ColumnKind::kTokens);
@@ -130,6 +131,7 @@ TEST(ColumnKeys, OfTokensAreRead) {
   EXPECT_EQ(column.truncate, Truncate::kLeft);
   EXPECT_FALSE(column.special_tokens);
   EXPECT_TRUE(column.with_length);
+  EXPECT_EQ(column.pad_to, PadTo::kLongest);
   EXPECT_EQ(job->model.transformer.vocabulary, 0U) << "that of the tokenizer";
   EXPECT_THAT(job_toml(*job), HasSubstr("length = 65, pad = 1, truncate = \"left\", special_tokens = false"));
   EXPECT_EQ(error_of_tokens("limit = 100, length = 65"), "");
@@ -148,6 +150,9 @@ TEST(ColumnKeys, OfTokensMustFitEachOther) {
   EXPECT_EQ(error_of_tokens(file + "length = 5", "csv"), "");
   EXPECT_THAT(error_of("a = { kind = \"numeric\", length = 3 }\nb = { kind = \"label\" }\n"),
               HasSubstr("data.columns.a.length has a meaning only with kind = \"tokens\""));
+  EXPECT_THAT(error_of("a = { kind = \"numeric\", pad_to = \"longest\" }\nb = { kind = \"label\" }\n"),
+              HasSubstr("data.columns.a.pad_to has a meaning only with kind = \"tokens\""));
+  EXPECT_THAT(error_of_tokens("limit = 9, length = 5, pad_to = \"batch\""), HasSubstr("\"longest\""));
   EXPECT_THAT(error_of("inputs = { kind = \"tokens\", limit = 9, length = 3 }\n"), HasSubstr("another array"));
 }
 

@@ -1,67 +1,22 @@
-// Columns of tokens in files, and texts whose records are windows of tokens.
+// Columns of tokens in files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/builtin/builtin.h"
-#include "tests/workerd/input/input_files.h"
 #include "tests/workerd/input/parquet_files.h"
+#include "tests/workerd/input/tokens/token_files.h"
 #include "workerd/input/batch_buffer.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/keep_fitted.h"
 #include "workerd/input/numbered_dataset.h"
 #include "workerd/input/parquet/parquet_functions.h"
-#include "workerd/input/tokenise_text.h"
 
 namespace disttrain::input {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// The tokens are a = 1, b = 2, ab = 3, "<s>" = 4 and "</s>" = 5, the last two around a text. All others are 0.
-constexpr const char* kTokenizer =
-    R"({"model": {"type": "BPE", "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3}, "merges": ["a b"], "unk_token": "?"},
-        "added_tokens": [{"id": 4, "content": "<s>", "normalized": false}, {"id": 5, "content": "</s>", "normalized": false}],
-        "post_processor": {"type": "BertProcessing", "cls": ["<s>", 4], "sep": ["</s>", 5]}})";
-
-class TokenColumns : public testing::Test {
- protected:
-  ColumnSection column(std::uint32_t length) const {
-    ColumnSection section;
-    section.name = "text";
-    section.kind = ColumnKind::kTokens;
-    section.tokenizer = folder_.write("tokenizer.json", kTokenizer);
-    section.length = length;
-    return section;
-  }
-
-  Source source_of(const std::string& files, DataFormat format, ColumnSection section) const {
-    Source source;
-    source.format = format;
-    source.path = folder_.path();
-    source.files = files;
-    source.columns = {std::move(section)};
-    source.memory = std::uint64_t{1} << 30;
-    return source;
-  }
-
-  Result<std::unique_ptr<Dataset>> jsonl(const std::string& lines, ColumnSection section) const {
-    folder_.write("x.jsonl", lines);
-    return load_dataset(source_of("x.jsonl", DataFormat::kJsonl, std::move(section)));
-  }
-
-  std::string why_refused(const std::string& lines, ColumnSection section) const {
-    const auto dataset = jsonl(lines, std::move(section));
-    return dataset ? "accepted" : dataset.error().message;
-  }
-
-  static std::vector<std::int32_t> record(const Dataset& dataset, std::uint64_t index, std::size_t column = 0) {
-    return gather<std::int32_t>(dataset, {index}, column, DType::kInt32, dataset.columns().at(column).elements);
-  }
-
-  Folder folder_;
-};
 
 TEST_F(TokenColumns, TextsAreCutAndPadded) {
   ColumnSection section = column(5);
@@ -293,56 +248,49 @@ TEST_F(TokenColumns, OfParquetFilesAreTextsOrLists) {
   }
 }
 
-class TokenTexts : public TokenColumns {
- protected:
-  Source text_source() const {
-    Source source;
-    source.format = DataFormat::kText;
-    source.path = folder_.path();
-    source.files = "*.txt";
-    source.tokenizer = folder_.write("tokenizer.json", kTokenizer);
-    source.window = 3;
-    source.stride = 2;
-    return source;
+TEST_F(TokenColumns, OfDifferentLengthsComeWithoutPadding) {
+  const std::string lines = "{\"text\": \"ab\"}\n{\"text\": \"abababab\"}\n{\"text\": \"\"}\n";
+  folder_.write("x.jsonl", lines);
+  ColumnSection section = column(5);
+  section.pad_to = PadTo::kLongest;
+  section.pad = 1;
+  for (const std::uint64_t memory : {std::uint64_t{1}, std::uint64_t{1} << 30}) {
+    Source source = source_of("x.jsonl", DataFormat::kJsonl, section);
+    source.memory = memory;
+    const auto dataset = load(source);
+    const std::vector<ColumnSpec> for_trainer = columns_of(*dataset, 1.0);
+    EXPECT_TRUE(for_trainer[0].ragged);
+    EXPECT_EQ(for_trainer[0].pad, 1);
+    EXPECT_THAT(for_trainer[0].shape, ElementsAre(5U));
+    BatchBuffer batch(*dataset, 3, for_trainer);
+    ASSERT_TRUE(batch.fill(std::vector<std::uint64_t>{2, 0}));
+    EXPECT_THAT(batch.batch().columns[0].as<std::int32_t>(), ElementsAre(4, 5, 4, 3, 5));
+    EXPECT_THAT(batch.batch().columns[0].row_ends, ElementsAre(2U, 5U));
+    ASSERT_TRUE(batch.fill(std::vector<std::uint64_t>{1, 1, 2}));
+    EXPECT_THAT(batch.batch().columns[0].row_ends, ElementsAre(5U, 10U, 12U));
+    // A program has a fixed shape.
+    ModelSpec spec;
+    spec.columns = {{.name = "text", .dtype = DType::kInt32, .shape = {5}}};
+    EXPECT_THAT(
+        fits(*dataset, spec, {}, source).error().message,
+        HasSubstr("has tokens of different lengths, but the model's column \"text\" takes 5 of each record: set "
+                  "data.columns.text.pad_to = \"length\""));
+    // The builtin transformer takes tokens without padding, whatever pad_to is.
+    ModelSection model;
+    model.builtin = "transformer";
+    model.transformer.context = 4;
+    size_vocabulary(*dataset, model);
+    const ModelSpec transformer = builtin_model(model).value();
+    for (const PadTo pad_to : {PadTo::kLength, PadTo::kLongest}) {
+      source.columns[0].pad_to = pad_to;
+      const auto same = load(source);
+      ASSERT_TRUE(fits(*same, transformer, model, source));
+      BatchBuffer bytes(*same, 3, transformer.columns);
+      ASSERT_TRUE(bytes.fill(std::vector<std::uint64_t>{0, 2}));
+      EXPECT_THAT(bytes.batch().columns[0].as<std::uint8_t>(), ElementsAre(4, 3, 5, 4, 5));
+      EXPECT_THAT(bytes.batch().columns[0].row_ends, ElementsAre(3U, 5U));
+    }
   }
-};
-
-TEST_F(TokenTexts, RecordsAreWindowsOfTokens) {
-  folder_.write("a.txt", "abba");  // 4 3 2 1 5
-  folder_.write("b.txt", "");      // 4 5: shorter than a window
-  folder_.write("c.txt", "bb");    // 4 2 2 5
-  const auto dataset = load_dataset(text_source());
-  ASSERT_TRUE(dataset) << dataset.error().message;
-  ASSERT_EQ((*dataset)->records(), 3U);
-  EXPECT_EQ((*dataset)->columns()[0].dtype, DType::kInt32);
-  EXPECT_EQ((*dataset)->columns()[0].largest, 5);
-  EXPECT_THAT(record(**dataset, 0), ElementsAre(4, 3, 2));
-  EXPECT_THAT(record(**dataset, 1), ElementsAre(2, 1, 5));
-  EXPECT_THAT(record(**dataset, 2), ElementsAre(4, 2, 2));
-}
-
-TEST_F(TokenTexts, ErrorsNameTheFile) {
-  folder_.write("a.txt", "ab\xff");
-  const auto invalid = load_dataset(text_source());
-  ASSERT_FALSE(invalid);
-  EXPECT_THAT(invalid.error().message, HasSubstr("a.txt: isn't UTF-8 at its byte 2"));
-  folder_.write("a.txt", std::string(1000, 'a'));
-  Source small = text_source();
-  small.memory = 3000;
-  const auto large = load_dataset(small);
-  ASSERT_FALSE(large);
-  EXPECT_THAT(large.error().message, HasSubstr("raise data.memory"));
-}
-
-TEST(TextPieces, EndAtALineEndBetweenCharacters) {
-  std::string text(kTextPieceBytes - 3, 'x');
-  text += "\nab \ncd\n\nef\ngh";
-  const auto bytes = std::as_bytes(std::span(text));
-  EXPECT_EQ(end_of_piece(bytes), text.find("gh"));
-  EXPECT_EQ(end_of_piece(bytes.first(10)), 10U);
-  std::string wide;  // characters of 3 bytes and no line end
-  while (wide.size() < kMaxTextPieceBytes + 100) wide += "\xe7\x8b\x90";
-  EXPECT_EQ(end_of_piece(std::as_bytes(std::span(wide))), kMaxTextPieceBytes - kMaxTextPieceBytes % 3);
 }
 
 }  // namespace
