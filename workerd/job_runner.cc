@@ -60,6 +60,12 @@ Error with_files(Error error, const JobConfig& config, bool evaluates) {
   return error;
 }
 
+// Batches of a step, and the parts of a step, begin at multiples of train.batch_size.
+input::BucketOptions buckets_of(const JobConfig& config, const input::Dataset& training) {
+  if (config.data.bucket_by.empty()) return {};
+  return {.batch = config.train.batch_size, .batches = config.data.bucket_window, .lengths = training.lengths()};
+}
+
 input::OrderOptions order_of(const OpenJob& job, const PreparedJob& prepared, Member self) {
   const JobConfig& config = prepared.config;
   const bool own = config.data.sharding == Sharding::kNone;
@@ -68,7 +74,8 @@ input::OrderOptions order_of(const OpenJob& job, const PreparedJob& prepared, Me
           .buffer = config.data.shuffle_buffer,
           .window = config.data.shuffle_window,
           .seed = own ? input::own_order_seed(config.job.seed, rank_of(job.roster, self)) : config.job.seed,
-          .blocks = prepared.training->blocks()};
+          .blocks = prepared.training->blocks(),
+          .buckets = buckets_of(config, *prepared.training)};
 }
 
 // One thread copies records from memory fast enough. Reading and decoding files takes more.

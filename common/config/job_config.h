@@ -216,6 +216,10 @@ struct DataSection {
   // text: the file of the tokenizer that makes tokens of the text; "" = its bytes are the tokens. The reader makes it
   // absolute
   std::string tokenizer;
+  // A column of tokens by whose length records are put into batches; "" = none. With one, the batches of so many
+  // batches' records, 1 .. 2^20, are made at a time.
+  std::string bucket_by;
+  std::uint32_t bucket_window = 64;
   std::uint32_t window = 65;   // text: tokens of a record, 1 .. 2^24
   std::uint32_t stride = 0;    // text: tokens from one record to the next; 0 = window - 1, at least 1
   std::uint32_t prefetch = 2;  // batches, 1..1024; see batches_ahead()

@@ -1,6 +1,8 @@
 """Texts as tokens: the builtin transformer on jsonl and on whole texts, and a trainer that gets the tokens."""
 import json
+import os
 import random
+import signal
 import sys
 import unittest
 
@@ -46,13 +48,14 @@ for batch in job.batches():
     job.push_pull({"w": np.zeros(1, np.float32)}, loss=1.0)
 """
 
-LENGTHS_TRAINER = """
+BUCKETS_TRAINER = """
 import disttrain
 import numpy as np
 
 job = disttrain.init(metrics=[])
 job.wrap({"w": np.zeros(1, np.float32)})
 widths = []
+tokens = padding = 0
 for batch in job.batches():
     lengths = batch.text_length
     width = batch.text.shape[1]
@@ -60,8 +63,11 @@ for batch in job.batches():
     mask = np.arange(width) < lengths[:, None]
     assert (batch.text[~mask] == 7).all(), batch.text
     widths.append(width)
+    tokens += mask.sum()
+    padding += (~mask).sum()
     job.push_pull({"w": np.zeros(1, np.float32)}, loss=1.0)
-assert len(set(widths)) > 1, widths
+assert len(set(widths)) > 3, widths
+assert padding * 10 < tokens, (padding, tokens)
 """
 
 
@@ -92,6 +98,20 @@ class TokensTest(SystemTest):
         path = self.folder / "tokens.toml"
         path.write_text(JOB.format(model=model, data=data, epochs=epochs) + evaluate)
         return path
+
+    def test_killed_worker_costs_no_record_of_the_buckets(self):
+        self.write_jsonl()
+        buckets = COLUMNS + '\nbucket_by = "text"\nbucket_window = 4'
+        for number, memory in enumerate(("16KiB", "1GiB")):
+            with self.subTest(memory):
+                job = self.write_job(TRANSFORMER, buckets, epochs=40)
+                process = self.start_up(job, "--set", f"job.name=killed-{number}", "--set", f"data.memory={memory}")
+                self.until_steps(100)
+                os.kill(self.pid_of(self.status(), "worker/0"), signal.SIGKILL)
+                self.assert_finished(self.finish(process))
+                outcome = self.run_program("disttrain", "checkpoint", "inspect", f"checkpoints/killed-{number}")
+                self.assertEqual(outcome.code, 0, str(outcome))
+                self.assertIn(f"{900 * 40:,} examples in 40 whole epochs", outcome.out)
 
     def assert_learned(self, outcome):
         """The model begins with a loss of about ln 500 = 6.2."""
@@ -135,13 +155,13 @@ class TokensTest(SystemTest):
         (self.folder / "train.py").write_text(TRAINER)
         self.assert_finished(self.up(self.write_job(f'trainer = ["{python}", "train.py"]', COLUMNS, epochs=1)))
 
-    def test_trainer_gets_tokens_padded_to_the_longest_of_the_batch(self):
+    def test_trainer_gets_batches_of_records_of_about_the_same_length(self):
         python = find_python("numpy")
         if python is None:
             self.skipTest("no Python with NumPy")
         self.write_jsonl()
-        (self.folder / "train.py").write_text(LENGTHS_TRAINER)
-        columns = COLUMNS.replace("length = 17", 'length = 17, pad = 7, pad_to = "longest"')
+        (self.folder / "train.py").write_text(BUCKETS_TRAINER)
+        columns = COLUMNS.replace("length = 17", 'length = 17, pad = 7, pad_to = "longest"') + '\nbucket_by = "text"'
         self.assert_finished(self.up(self.write_job(f'trainer = ["{python}", "train.py"]', columns, epochs=2)))
 
     def test_errors_name_file_record_and_column(self):

@@ -121,6 +121,8 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setIndex(write_path(v.index, "index"));
   b.setThreads(v.threads);
   b.setTokenizer(write_path(v.tokenizer, "tokenizer"));
+  b.setBucketBy(write_path(v.bucket_by, "bucketBy"));
+  b.setBucketWindow(v.bucket_window);
   b.setScale(v.scale);
   b.setPrefetch(v.prefetch);
   b.setWindow(v.window);
@@ -145,6 +147,8 @@ static DataSection read(schema::DataSection::Reader r) {
   v.index = read_path(r.getIndex(), "index");
   v.threads = r.getThreads();
   v.tokenizer = read_path(r.getTokenizer(), "tokenizer");
+  v.bucket_by = read_path(r.getBucketBy(), "bucketBy");
+  v.bucket_window = r.getBucketWindow();
   v.scale = read_finite(r.getScale(), "scale");
   v.prefetch = r.getPrefetch();
   v.window = r.getWindow();

@@ -237,6 +237,8 @@ struct DataSection {
   index @17 :Text;
   threads @18 :UInt32;
   tokenizer @19 :Text;
+  bucketBy @20 :Text;
+  bucketWindow @21 :UInt32;
 }
 
 enum ColumnKind {

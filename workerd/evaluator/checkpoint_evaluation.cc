@@ -19,7 +19,9 @@ using checkpoint::Weights;
 Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId job, const JobConfig& config,
                                                                          const EngineFactory& make_engine,
                                                                          const EngineWorld& world) {
-  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, config, make_engine, world, [](ErrorCode) {});
+  JobConfig unordered = config;
+  unordered.data.bucket_by.clear();  // an evaluation reads a test set in its own order, so no lengths are needed
+  Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, unordered, make_engine, world, [](ErrorCode) {});
   if (!prepared) return tl::unexpected(prepared.error());
   if (Status loaded = load_evaluation(**prepared); !loaded) return tl::unexpected(loaded.error());
   (*prepared)->training.reset();

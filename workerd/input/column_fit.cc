@@ -147,6 +147,7 @@ FittedColumns ColumnFit::done(const std::vector<ColumnSection>& columns) const {
     to.mean = section.mean.value_or(0.0);
     to.deviation = section.deviation.value_or(1.0);
     if (!needs_moments(section) && !needs_words(section)) continue;
+    while (columns_[next].section->name != section.name) ++next;  // a pass may read other columns, too
     const Column& from = columns_[next++];
     if (needs_moments(section)) {
       to.mean = from.moments.mean;

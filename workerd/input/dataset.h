@@ -62,11 +62,12 @@ struct Source {
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;
   // With columns: the order in which records will be read, the most memory for them in bytes (0: "auto"), and the
-  // folder of the index ("": that of the data).
+  // folder of the index ("": that of the data). bucket_by: the column of tokens whose lengths are needed; "": none.
   ShuffleKind shuffle = ShuffleKind::kEpoch;
   std::uint64_t shuffle_window = 16;
   std::uint64_t memory = 0;
   std::string index;
+  std::string bucket_by;
   // What [data.columns] takes from the training set. A test set needs it; if it is null, these records are the training
   // set, and load_dataset() computes it.
   std::shared_ptr<const FittedColumns> fitted;
@@ -139,7 +140,11 @@ class Dataset {
   // by itself.
   virtual std::vector<std::uint64_t> blocks() const { return {}; }
 
-  // A hash of the records' names and places. Data sets with other hashes have other records. 0: not
+  // The number of tokens of each record in the column Source::bucket_by. Empty without one. It is valid as long as the
+  // data set.
+  virtual std::span<const std::uint32_t> lengths() const { return {}; }
+
+  // A hash of the records' names and places, and of lengths(). Data sets with other hashes have other records. 0: not
   // known.
   virtual std::uint64_t hash() const { return 0; }
   // Something that the operator should know, or "".

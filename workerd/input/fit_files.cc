@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "workerd/input/column_values.h"
 #include "workerd/input/encode_tokens.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/table_reader.h"
@@ -36,17 +37,54 @@ Result<std::uint64_t> for_each_table(const Source& source, const std::string& pa
   }
 }
 
-Result<ColumnFit> fit_file(const Source& source, const std::string& path, RecordRange range) {
+// Finds the lengths of the records of one column of tokens.
+class LengthFit {
+ public:
+  // `section` is one of `columns`. Both must outlive this object.
+  LengthFit(const std::vector<ColumnSection>& columns, std::size_t section, const Tokenizer* tokenizer)
+      : section_(columns[section]), tokenizer_(tokenizer) {
+    for (std::size_t i = 0; i < section; ++i) from_ += has_values(columns[i]) ? 1 : 0;
+  }
+
+  Status take(const Table& table, const PlaceOf& place_of) {
+    rows_.clear();
+    const Status ok = encode_tokens(section_, tokenizer_, table.columns[from_], table.records, place_of, rows_);
+    if (!ok) return ok;
+    const std::vector<std::uint32_t> more = lengths_of(rows_, 0, table.records);
+    lengths_.insert(lengths_.end(), more.begin(), more.end());
+    return {};
+  }
+  std::vector<std::uint32_t>& lengths() { return lengths_; }
+
+ private:
+  const ColumnSection& section_;
+  const Tokenizer* const tokenizer_;
+  std::size_t from_ = 0;  // index of the table's column
+  TokenRows rows_;
+  std::vector<std::uint32_t> lengths_;
+};
+
+// What was found in one file, or in several that follow each other.
+struct Found {
+  ColumnFit columns;
+  std::vector<std::uint32_t> lengths;
+};
+
+// Without `lengths` they aren't wanted.
+Result<Found> fit_file(const Source& source, const std::string& path, RecordRange range,
+                       std::optional<LengthFit> lengths) {
   ColumnFit fit(source.columns);
   const auto take = [&](Table& table, TableReader& reader, std::uint64_t before) -> Status {
     const std::uint64_t begin = std::clamp(range.begin, before, before + table.records) - before;
     const std::uint64_t end = std::clamp(range.end, before, before + table.records) - before;
     if (begin >= end) return {};
     keep_records(table, begin, end);
-    return fit.take(table, [&reader, begin](std::uint64_t record) { return reader.place_of(begin + record); });
+    const auto place_of = [&reader, begin](std::uint64_t record) { return reader.place_of(begin + record); };
+    if (Status ok = fit.take(table, place_of); !ok) return ok;
+    return lengths ? lengths->take(table, place_of) : Status();
   };
   if (Result<std::uint64_t> read = for_each_table(source, path, take); !read) return tl::unexpected(read.error());
-  return fit;
+  return Found{std::move(fit), lengths ? std::move(lengths->lengths()) : std::vector<std::uint32_t>()};
 }
 
 // For each file, which of its records count.
@@ -67,32 +105,64 @@ Result<std::vector<RecordRange>> ranges_of(const Source& source, const std::vect
   return ranges;
 }
 
-// With the tokenizers that job.toml names.
-Result<FittedColumns> with_tokenizers(const std::vector<ColumnSection>& columns, FittedColumns fitted) {
-  if (Status ok = load_tokenizers(columns, fitted); !ok) return tl::unexpected(std::move(ok.error()));
-  return fitted;
+Result<Found> read_files(const Source& source, const std::vector<std::string>& paths,
+                         const std::optional<LengthFit>& lengths) {
+  const Result<std::vector<RecordRange>> ranges = ranges_of(source, paths);
+  if (!ranges) return tl::unexpected(ranges.error());
+  std::optional<Found> all;
+  const auto fit = [&](const std::string& path) {
+    return fit_file(source, path, (*ranges)[static_cast<std::size_t>(&path - paths.data())], lengths);
+  };
+  const auto merge = [&all](Found&& of_file) -> Status {
+    if (!all.has_value()) {
+      all.emplace(std::move(of_file));
+      return {};
+    }
+    all->lengths.insert(all->lengths.end(), of_file.lengths.begin(), of_file.lengths.end());
+    return all->columns.merge(std::move(of_file.columns));
+  };
+  if (Status ok = read_in_groups<Found>(paths, fit, merge); !ok) return tl::unexpected(std::move(ok.error()));
+  return std::move(*all);
+}
+
+// The place of source.bucket_by in its columns, if the lengths of this column are wanted.
+std::optional<std::size_t> column_with_lengths(const Source& source, FindLengths find_lengths) {
+  if (find_lengths == FindLengths::kNo || source.bucket_by.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < source.columns.size(); ++i)
+    if (source.columns[i].name == source.bucket_by) return i;
+  return std::nullopt;
 }
 
 }  // namespace
 
-Result<FittedColumns> fit_files(const Source& source, const std::vector<std::string>& paths) {
-  const std::optional<std::vector<ColumnSection>> columns = columns_to_fit(source.columns);
-  if (!columns) return with_tokenizers(source.columns, ColumnFit({}).done(source.columns));
+Result<FittedFiles> fit_files(const Source& source, const std::vector<std::string>& paths, FindLengths find_lengths) {
+  FittedFiles fitted;
+  fitted.columns.columns.resize(source.columns.size());
+  if (Status ok = load_tokenizers(source.columns, fitted.columns); !ok) return tl::unexpected(std::move(ok.error()));
+  const std::vector<FittedColumn> with_tokenizers = fitted.columns.columns;
+  const std::optional<std::vector<ColumnSection>> to_fit = columns_to_fit(source.columns);
+  const std::optional<std::size_t> bucket_by = column_with_lengths(source, find_lengths);
   Source open = source;
-  open.columns = *columns;
-  const Result<std::vector<RecordRange>> ranges = ranges_of(open, paths);
-  if (!ranges) return tl::unexpected(ranges.error());
-  std::optional<ColumnFit> all;
-  const auto fit = [&](const std::string& path) {
-    return fit_file(open, path, (*ranges)[static_cast<std::size_t>(&path - paths.data())]);
-  };
-  const auto merge = [&all](ColumnFit&& of_file) -> Status {
-    if (all.has_value()) return all->merge(std::move(of_file));
-    all.emplace(std::move(of_file));
-    return {};
-  };
-  if (Status ok = read_in_groups<ColumnFit>(paths, fit, merge); !ok) return tl::unexpected(std::move(ok.error()));
-  return with_tokenizers(source.columns, all->done(source.columns));
+  if (to_fit)
+    open.columns = *to_fit;
+  else
+    for (ColumnSection& column : open.columns) column.kind = ColumnKind::kIgnore;
+  if (bucket_by) open.columns[*bucket_by] = source.columns[*bucket_by];
+  std::optional<Found> found;
+  if (to_fit || bucket_by) {
+    std::optional<LengthFit> lengths;
+    if (bucket_by) lengths.emplace(open.columns, *bucket_by, with_tokenizers[*bucket_by].tokenizer.get());
+    Result<Found> read = read_files(open, paths, lengths);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    found = std::move(*read);
+  }
+  fitted.columns = (found ? found->columns : ColumnFit({})).done(source.columns);
+  for (std::size_t i = 0; i < source.columns.size(); ++i) {
+    fitted.columns.columns[i].tokenizer = with_tokenizers[i].tokenizer;
+    fitted.columns.columns[i].tokenizer_hash = with_tokenizers[i].tokenizer_hash;
+  }
+  if (found) fitted.lengths = std::move(found->lengths);
+  return fitted;
 }
 
 }  // namespace disttrain::input

@@ -75,6 +75,7 @@ Source training_source(const DataSection& data) {
   source.stride = data.stride > 0 ? data.stride : stride_of_each_token_once(data);
   source.shuffle = data.shuffle;
   source.shuffle_window = data.shuffle_window;
+  source.bucket_by = data.bucket_by;
   source.memory = data.memory;
   source.index = data.index;
   return source;

@@ -104,9 +104,9 @@ std::vector<TokenRows> joined_tokens(std::vector<FilePart>& parts) {
 Result<std::optional<Contents>> load_columns(const Source& source, const std::vector<std::string>& paths) {
   std::shared_ptr<const FittedColumns> fitted = source.fitted;
   if (fitted == nullptr) {
-    Result<FittedColumns> found = fit_files(source, paths);
+    Result<FittedFiles> found = fit_files(source, paths, FindLengths::kNo);
     if (!found) return tl::unexpected(found.error());
-    fitted = std::make_shared<const FittedColumns>(std::move(*found));
+    fitted = std::make_shared<const FittedColumns>(std::move(found->columns));
   }
   const ColumnEncoder encoder(source.columns, *fitted);
   Room room{memory_budget(source.memory)};
@@ -123,6 +123,7 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
   contents.categories = {DType::kInt32, encoder.categories(), joined(*parts, &EncodedRows::categories)};
   contents.tokens = joined_tokens(*parts);
   contents.token_arrays = encoder.tokens();
+  contents.bucket_by = source.bucket_by;
   if (encoder.has_labels() && encoder.has_classes()) {
     contents.labels.resize(contents.records);
     const auto classes = joined(*parts, &EncodedRows::classes);

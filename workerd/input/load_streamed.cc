@@ -69,6 +69,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   if (!records) return tl::unexpected(std::move(records.error()));
   StreamedOptions options{.columns = source.columns,
                           .fitted = source.fitted,
+                          .lengths = {},
                           .begin = source.begin,
                           .end = source.end == 0 ? (*records)->records() : source.end,
                           .blocks = {},
@@ -77,9 +78,14 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   if (Status ok = check_range(source, options.begin, options.end, (*records)->records()); !ok)
     return tl::unexpected(std::move(ok.error()));
   if (options.fitted == nullptr) {
-    Result<FittedColumns> found = fit_files(source, paths);
+    Result<FittedFiles> found = fit_files(source, paths, FindLengths::kYes);
     if (!found) return tl::unexpected(std::move(found.error()));
-    options.fitted = std::make_shared<const FittedColumns>(std::move(*found));
+    options.fitted = std::make_shared<const FittedColumns>(std::move(found->columns));
+    options.lengths = std::move(found->lengths);
+    if (!source.bucket_by.empty() && options.lengths.size() != options.end - options.begin)
+      return fail(ErrorCode::kData, source.path + "/" + source.files +
+                                        ": a file was changed while it was read: start the job again when the files "
+                                        "are complete");
   }
   const ColumnEncoder encoder(source.columns, *options.fitted);
   const std::string why_blocks = (*records)->needs_blocks();

@@ -29,6 +29,7 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
   for (const TokenArray& array : contents_.token_arrays) {
     columns_.push_back(column_of(array));
     origins_.push_back({.tokens = &array});
+    if (array.name == contents_.bucket_by) lengths_ = lengths_of(contents_.tokens[array.column], begin, end);
   }
   if (contents_.targets.elements > 0) {
     add_column("labels", contents_.targets, contents_.parts.labels);

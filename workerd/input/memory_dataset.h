@@ -28,6 +28,7 @@ struct Contents {
   // Only with [data.columns]: each column of tokens, and the arrays that are made of them.
   std::vector<TokenRows> tokens;
   std::vector<TokenArray> token_arrays;
+  std::string bucket_by;             // Source::bucket_by
   std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets, or tokens without labels
   Values targets;
   std::vector<std::string> label_names;
@@ -44,6 +45,7 @@ class MemoryDataset final : public Dataset {
   std::uint64_t records() const override { return records_; }
   const std::vector<DatasetColumn>& columns() const override { return columns_; }
   std::uint64_t bytes_read() const override { return contents_.bytes_read; }
+  std::span<const std::uint32_t> lengths() const override { return lengths_; }
   std::uint64_t hash() const override { return hash_; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return contents_.fitted; }
@@ -67,6 +69,7 @@ class MemoryDataset final : public Dataset {
   const std::uint64_t records_;
   const double scale_;
   std::uint64_t hash_ = 0;
+  std::vector<std::uint32_t> lengths_;
   // Column i takes its values from origins_[i].
   struct Origin {
     const Values* values = nullptr;

@@ -187,6 +187,26 @@ class EpochOrder::Buffer final : public Epoch {
   std::vector<std::uint32_t> records_;
 };
 
+class EpochOrder::FileOrder final : public Epoch {
+ public:
+  void records_at(std::uint64_t first, std::span<std::uint64_t> out) const override {
+    std::iota(out.begin(), out.end(), first);
+  }
+};
+
+class EpochOrder::Buckets final : public Epoch {
+ public:
+  Buckets(const OrderOptions& options, std::uint32_t epoch, std::shared_ptr<const Epoch> before)
+      : order_(options.buckets, options.records, options.seed, epoch,
+               [before = std::move(before)](std::uint64_t first, std::span<std::uint64_t> out) {
+                 before->records_at(first, out);
+               }) {}
+  void records_at(std::uint64_t first, std::span<std::uint64_t> out) const override { order_.records_at(first, out); }
+
+ private:
+  const BucketOrder order_;
+};
+
 EpochOrder::EpochOrder(OrderOptions options) : options_(std::move(options)) {
   DISTTRAIN_CHECK_GE(options_.records, 1u);
   DISTTRAIN_CHECK_LE(options_.records, kMaxRecords);
@@ -200,17 +220,12 @@ EpochOrder::EpochOrder(OrderOptions options) : options_(std::move(options)) {
 void EpochOrder::records_at(std::uint32_t epoch, std::span<const Interval> positions,
                             std::vector<std::uint64_t>& out) const {
   out.clear();
-  const bool is_file_order = options_.shuffle == ShuffleKind::kNone;
-  const std::shared_ptr<const Epoch> order = is_file_order ? nullptr : order_of(epoch);
+  const std::shared_ptr<const Epoch> order = order_of(epoch);
   for (const Interval& interval : positions) {
     DISTTRAIN_CHECK_LE(interval.end, options_.records);
     const std::size_t old = out.size();
     out.resize(old + (interval.end - std::min(interval.begin, interval.end)));
-    const std::span<std::uint64_t> added_records = std::span(out).subspan(old);
-    if (is_file_order)
-      std::iota(added_records.begin(), added_records.end(), interval.begin);
-    else
-      order->records_at(interval.begin, added_records);
+    order->records_at(interval.begin, std::span(out).subspan(old));
   }
 }
 
@@ -222,13 +237,24 @@ std::shared_ptr<const EpochOrder::Epoch> EpochOrder::order_of(std::uint32_t epoc
   if (newest.order != nullptr && newest.epoch == epoch) return newest.order;
   newest = {};  // frees the old order before the new one is made
   newest.epoch = epoch;
-  if (options_.shuffle == ShuffleKind::kBlocks)
-    newest.order = std::make_shared<const Blocks>(options_, epoch);
-  else if (options_.shuffle == ShuffleKind::kBuffer)
-    newest.order = std::make_shared<const Buffer>(options_, epoch);
-  else
-    newest.order = std::make_shared<const AllRecords>(options_, epoch);
+  newest.order = make_order(epoch);
+  if (options_.buckets.batch > 0)
+    newest.order = std::make_shared<const Buckets>(options_, epoch, std::move(newest.order));
   return newest.order;
+}
+
+std::shared_ptr<const EpochOrder::Epoch> EpochOrder::make_order(std::uint32_t epoch) const {
+  switch (options_.shuffle) {
+    case ShuffleKind::kNone:
+      return std::make_shared<const FileOrder>();
+    case ShuffleKind::kBlocks:
+      return std::make_shared<const Blocks>(options_, epoch);
+    case ShuffleKind::kBuffer:
+      return std::make_shared<const Buffer>(options_, epoch);
+    case ShuffleKind::kEpoch:
+      break;
+  }
+  return std::make_shared<const AllRecords>(options_, epoch);
 }
 
 }  // namespace disttrain::input

@@ -12,6 +12,7 @@
 #include "common/config/job_config.h"
 #include "common/ids.h"
 #include "common/messages/control.h"
+#include "workerd/input/bucket_order.h"
 
 namespace disttrain::input {
 
@@ -54,6 +55,7 @@ struct OrderOptions {
   std::uint64_t seed = 0;
   // kBlocks: the first record of each block, ascending from 0. A block is the records that are read together.
   std::vector<std::uint64_t> blocks = {};
+  BucketOptions buckets = {};  // then batches of about the same length are made of the order (bucket_order.h)
 };
 
 // Finds the records at given positions of an epoch. The order of an epoch is:
@@ -83,8 +85,11 @@ class EpochOrder {
   class AllRecords;
   class Blocks;
   class Buffer;
+  class FileOrder;
+  class Buckets;
 
   std::shared_ptr<const Epoch> order_of(std::uint32_t epoch) const;
+  std::shared_ptr<const Epoch> make_order(std::uint32_t epoch) const;
 
   OrderOptions options_;
   // mutex_ guards the member below. It is held while an order is made.

@@ -88,13 +88,14 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
 
 StreamedDataset::~StreamedDataset() = default;
 
-// Other tokenizers make other records of the same files.
+// Other tokenizers make other records of the same files, and other lengths make another order.
 std::uint64_t StreamedDataset::hash() const {
   std::uint64_t hash = source_->hash();
   for (const FittedColumn& column : options_.fitted->columns)
     if (column.tokenizer != nullptr)
       hash = XXH3_64bits_withSeed(&column.tokenizer_hash, sizeof(column.tokenizer_hash), hash);
-  return hash;
+  const std::span<const std::uint32_t> lengths = options_.lengths;
+  return lengths.empty() ? hash : XXH3_64bits_withSeed(lengths.data(), lengths.size_bytes(), hash);
 }
 
 std::vector<std::uint64_t> StreamedDataset::blocks() const {

@@ -25,7 +25,8 @@ namespace disttrain::input {
 struct StreamedOptions {
   std::vector<ColumnSection> columns;
   std::shared_ptr<const FittedColumns> fitted;
-  std::uint64_t begin = 0;  // records [begin, end) of the source
+  std::vector<std::uint32_t> lengths;  // of each record in the column Source::bucket_by; empty without one
+  std::uint64_t begin = 0;             // records [begin, end) of the source
   std::uint64_t end = 0;
   // The first record of each block of the source; empty: records may be read in any order.
   std::vector<std::uint64_t> blocks;
@@ -46,6 +47,7 @@ class StreamedDataset final : public Dataset {
   const std::vector<std::string>& label_names() const override { return label_names_; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return options_.fitted; }
   std::vector<std::uint64_t> blocks() const override;
+  std::span<const std::uint32_t> lengths() const override { return options_.lengths; }
   std::uint64_t hash() const override;
   std::string notice() const override { return source_->notice(); }
   const DataFigures* figures() const override { return &figures_; }

@@ -13,4 +13,11 @@ DatasetColumn column_of(const TokenArray& array) {
           .largest = array.largest};
 }
 
+std::vector<std::uint32_t> lengths_of(const TokenRows& rows, std::uint64_t begin, std::uint64_t end) {
+  std::vector<std::uint32_t> lengths;
+  lengths.reserve(end - begin);
+  for (std::uint64_t i = begin; i < end; ++i) lengths.push_back(static_cast<std::uint32_t>(rows.row(i).size()));
+  return lengths;
+}
+
 }  // namespace disttrain::input

@@ -46,6 +46,9 @@ struct TokenArray {
 
 DatasetColumn column_of(const TokenArray& array);
 
+// The number of tokens of the records [begin, end).
+std::vector<std::uint32_t> lengths_of(const TokenRows& rows, std::uint64_t begin, std::uint64_t end);
+
 // Writes the array's values of `records` records to `to`, one record after the other. row_of(i) are the tokens of
 // record i. If to.as is ragged, records aren't padded.
 template <typename RowOf>

@@ -86,6 +86,7 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
   // Older checkpoints don't keep the vocabularies, means and deviations of the training set.
   if (has_columns && source.fitted == nullptr) {
     input::Source fitted = input::training_source(job.data);
+    fitted.bucket_by.clear();  // no lengths are needed
     fitted.parquet = &input::parquet_functions();
     const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(fitted);
     if (!training) return tl::unexpected(training.error());

@@ -314,6 +314,20 @@ static void check_sources_of_tokens(const JobConfig& job, Reading& reading) {
   }
 }
 
+static void check_buckets(const DataSection& data, Reading& reading) {
+  only_with(reading, !data.bucket_by.empty(), "data.", {"bucket_window"}, "bucket_by");
+  if (!data.bucket_by.empty() && std::none_of(data.columns.begin(), data.columns.end(), [&data](const auto& column) {
+        return is_tokens(column) && column.name == data.bucket_by;
+      }))
+    reading.refuse("data.bucket_by", "data.bucket_by is " + quoted(data.bucket_by) +
+                                         ", but data.columns has no column of the kind \"tokens\" with this name; name "
+                                         "one, or leave bucket_by out");
+  if (!data.bucket_by.empty() && data.shuffle == ShuffleKind::kNone)
+    reading.refuse("data.bucket_by",
+                   "data.bucket_by changes the order of the records, but data.shuffle = \"none\" keeps that of the "
+                   "files; leave one of them out");
+}
+
 void check_columns(const JobConfig& job, Reading& reading) {
   const DataSection& data = job.data;
   const bool takes = data.format != DataFormat::kIdx && data.format != DataFormat::kNpy &&
@@ -322,6 +336,7 @@ void check_columns(const JobConfig& job, Reading& reading) {
   only_with(reading, !data.columns.empty(), "data.", {"missing", "index", "shuffle_window"}, "data.columns");
   only_with(reading, !data.columns.empty() || !data.tokenizer.empty(), "data.", {"memory"},
             "data.columns or data.tokenizer");
+  check_buckets(data, reading);
   if (data.shuffle == ShuffleKind::kBlocks && data.columns.empty())
     reading.refuse("data.shuffle", "data.shuffle = \"blocks\" is for data.columns; set it to \"epoch\"");
   only_with(reading, data.shuffle == ShuffleKind::kBlocks, "data.", {"shuffle_window"}, "shuffle = \"blocks\"");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "common/random.h"
 #include "workerd/input/order.h"
@@ -74,6 +75,92 @@ TEST(EpochOrder, PositionsGiveTheSameRecordsOneByOneAndTogether) {
     expected.insert(expected.end(), all.begin() + 3, all.begin() + 20);
     EXPECT_EQ(one, expected);
   }
+}
+
+class Bucketed : public testing::Test {
+ protected:
+  // Records whose lengths are 0 to 99, in batches of 10.
+  OrderOptions options_with(std::uint64_t records, ShuffleKind shuffle, std::uint64_t batches,
+                            std::uint64_t seed = 42) {
+    lengths_.clear();
+    Random random(9, 9);
+    for (std::uint64_t i = 0; i < records; ++i) lengths_.push_back(static_cast<std::uint32_t>(random.below(100)));
+    OrderOptions options = options_of(records, shuffle, seed);
+    options.buckets = {.batch = 10, .batches = batches, .lengths = lengths_};
+    return options;
+  }
+
+  // The sum over the batches of the longest record's length times the number of records.
+  std::uint64_t padded(const Order& order) const {
+    std::uint64_t sum = 0;
+    for (std::size_t begin = 0; begin < order.size(); begin += 10) {
+      const std::size_t end = std::min(begin + 10, order.size());
+      std::uint32_t longest = 0;
+      for (std::size_t i = begin; i < end; ++i) longest = std::max(longest, lengths_[order[i]]);
+      sum += longest * (end - begin);
+    }
+    return sum;
+  }
+
+  std::vector<std::uint32_t> lengths_;
+};
+
+TEST_F(Bucketed, OrdersHaveEachRecordOnce) {
+  for (const ShuffleKind kind : kShuffles)
+    for (const std::uint64_t records : {1, 2, 9, 10, 11, 99, 100, 101, 1000, 5003})
+      for (const std::uint64_t batches : {1, 3, 64})
+        for (const std::uint32_t epoch : {0, 7})
+          ASSERT_EQ(sorted(order_of(options_with(records, kind, batches), epoch)), identity(records)) << records;
+}
+
+TEST_F(Bucketed, WindowsKeepTheirRecordsAndBatchesHaveLengthsBesideEachOther) {
+  OrderOptions options = options_with(1000, ShuffleKind::kEpoch, 20);
+  const Order order = order_of(options, 3);
+  options.buckets = {};
+  const Order before = order_of(options, 3);
+  for (std::size_t window = 0; window < 1000; window += 200) {
+    const auto part = [window](const Order& all) {
+      return Order(all.begin() + static_cast<std::ptrdiff_t>(window),
+                   all.begin() + static_cast<std::ptrdiff_t>(window + 200));
+    };
+    EXPECT_EQ(sorted(part(order)), sorted(part(before)));
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;  // shortest and longest of each batch
+    for (std::size_t batch = window; batch < window + 200; batch += 10) {
+      std::vector<std::uint32_t> lengths;
+      for (std::size_t i = batch; i < batch + 10; ++i) lengths.push_back(lengths_[order[i]]);
+      ranges.emplace_back(lengths.front(), lengths.back());
+      EXPECT_TRUE(std::is_sorted(lengths.begin(), lengths.end()));
+    }
+    EXPECT_FALSE(std::is_sorted(ranges.begin(), ranges.end())) << "the batches aren't shuffled";
+    std::sort(ranges.begin(), ranges.end());
+    for (std::size_t i = 1; i < ranges.size(); ++i) EXPECT_LE(ranges[i - 1].second, ranges[i].first);
+  }
+  EXPECT_LT(padded(order) * 10, padded(before) * 7);
+}
+
+TEST_F(Bucketed, OrdersAreAFunctionOfSeedAndEpochWhateverIsAskedFirst) {
+  const OrderOptions options = options_with(1003, ShuffleKind::kBlocks, 4);
+  const Order order = order_of(options, 1);
+  EXPECT_NE(order_of(options, 2), order);
+  const EpochOrder pieces(options);
+  Random random(1, 1);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t begin = random.below(1003);
+    const std::uint64_t end = begin + random.below(1003 - begin + 1);
+    Order part;
+    pieces.records_at(1, std::vector<Interval>{{begin, end}}, part);
+    ASSERT_EQ(part, Order(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                          order.begin() + static_cast<std::ptrdiff_t>(end)));
+  }
+  EXPECT_NE(order_of(options_with(1003, ShuffleKind::kBlocks, 4, 43), 1), order);
+}
+
+// A worker from another build must use the same order.
+TEST_F(Bucketed, OrdersStayAsTheyEverWere) {
+  OrderOptions options = options_of(8, ShuffleKind::kEpoch, 1);  // before: 6 1 2 0 3 4 7 5
+  lengths_ = {3, 1, 2, 2, 1, 3, 1, 2};
+  options.buckets = {.batch = 2, .batches = 3, .lengths = lengths_};
+  EXPECT_EQ(order_of(options, 0), (Order{6, 1, 3, 0, 4, 2, 7, 5}));
 }
 
 TEST(EpochOrder, NoneIsFileOrder) {

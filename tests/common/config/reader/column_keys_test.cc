@@ -137,6 +137,26 @@ TEST(ColumnKeys, OfTokensAreRead) {
   EXPECT_EQ(error_of_tokens("limit = 100, length = 65"), "");
 }
 
+TEST(ColumnKeys, OfBucketsNeedAColumnOfTokens) {
+  const auto with = [](const std::string& data) {
+    return read_job(job_of_tokens("limit = 9, length = 5", "jsonl", data));
+  };
+  const Result<JobConfig> job = with("bucket_by = \"text\"\nbucket_window = 8\nshuffle = \"blocks\"\n");
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->data.bucket_by, "text");
+  EXPECT_EQ(job->data.bucket_window, 8U);
+  EXPECT_EQ(with("")->data.bucket_window, 64U);
+  EXPECT_THAT(job_toml(*job), HasSubstr("bucket_by = \"text\""));
+  const auto error_with = [&with](const std::string& data) {
+    const Result<JobConfig> wrong = with(data);
+    return wrong ? "" : wrong.error().message;
+  };
+  EXPECT_THAT(error_with("bucket_by = \"words\"\n"),
+              HasSubstr("data.bucket_by is \"words\", but data.columns has no column of the kind \"tokens\""));
+  EXPECT_THAT(error_with("bucket_by = \"text\"\nshuffle = \"none\"\n"), HasSubstr("leave one of them out"));
+  EXPECT_THAT(error_with("bucket_window = 8\n"), HasSubstr("data.bucket_window has a meaning only with bucket_by"));
+}
+
 TEST(ColumnKeys, OfTokensMustFitEachOther) {
   const std::string file = "tokenizer = \"/t.json\", ";
   EXPECT_THAT(error_of_tokens("tokenizer = \"/t.json\""), HasSubstr("text.length is missing"));

@@ -102,8 +102,9 @@ TEST(Examples, JobFileShowsEveryKeyThatWorksWithItsDefault) {
   // The writer leaves these keys out beside model.builtin.
   expected["model.program"] = expected["model.folder"] = "\"\"";
   expected["model.trainer"] = "[]";
-  expected["data.missing"] = "[]";      // it needs [data.columns], whose columns have no defaults
-  expected["data.tokenizer"] = "\"\"";  // the writer leaves this key out if it is empty
+  expected["data.missing"] = "[]";  // it needs [data.columns], whose columns have no defaults
+  expected["data.tokenizer"] = expected["data.bucket_by"] =
+      "\"\"";  // the writer leaves these keys out if they are empty
   expected["model.start_timeout"] = "\"10m\"";
   EXPECT_EQ(JobConfig().model.start_timeout, std::chrono::minutes(10));
   collect_values(*tree->as<TomlValue::Table>(), "", shown);

@@ -293,5 +293,40 @@ TEST_F(TokenColumns, OfDifferentLengthsComeWithoutPadding) {
   }
 }
 
+// Data in memory knows the lengths, other data finds them in the first pass. Both count the same records.
+TEST_F(TokenColumns, LengthsAreKnownForBuckets) {
+  std::string text = "text,kind\n";
+  for (int i = 0; i < 50; ++i)
+    text += std::string(static_cast<std::size_t>(1 + i % 5), 'a') + "," + std::to_string(i) + "\n";
+  folder_.write("a.csv", text);
+  folder_.write("b.csv", "text,kind\naaa,1\naa,2\n");
+  Source source = source_of("*.csv", DataFormat::kCsv, column(5));
+  ColumnSection kind;
+  kind.name = "kind";
+  kind.kind = ColumnKind::kLabel;
+  source.columns.push_back(kind);
+  source.begin = 4;
+  source.end = 52;
+  EXPECT_TRUE(load(source)->lengths().empty());
+  source.bucket_by = "text";
+  const auto whole = load(source);
+  ASSERT_EQ(whole->figures(), nullptr);
+  source.memory = 1;
+  const auto streamed = load(source);
+  ASSERT_NE(streamed->figures(), nullptr);
+  ASSERT_EQ(whole->lengths().size(), 48U);
+  for (std::size_t i = 0; i < 48; ++i) {
+    const std::size_t characters = i < 46 ? 1 + (i + 4) % 5 : 49 - i;
+    const auto length = static_cast<std::uint32_t>(std::min<std::size_t>(characters, 3) + 2);
+    EXPECT_EQ(whole->lengths()[i], length) << i;
+    EXPECT_EQ(streamed->lengths()[i], length) << i;
+  }
+  EXPECT_EQ(whole->fitted_columns()->columns[1].label.largest, 49.0);
+  EXPECT_EQ(streamed->fitted_columns()->columns[1].label.largest, 49.0);
+  const std::uint64_t hash = streamed->hash();
+  source.columns[0].special_tokens = false;
+  EXPECT_NE(load(source)->hash(), hash) << "other lengths";
+}
+
 }  // namespace
 }  // namespace disttrain::input
