@@ -56,8 +56,9 @@ namespace disttrain {
 //   embeddings.
 //
 // Except for those of transformer and wide_deep, the first column is "inputs", float32. The last column is "labels",
-// int64, with softmax_cross_entropy. With the other losses it is "targets", one float32 for each output. The
-// transformer has one ragged column, "tokens": uint8, or int32 if the vocabulary is larger than 256.
+// int64, with softmax_cross_entropy. With the other losses it is "targets", one float32 for each output. If the data
+// has weights, the column before it is "weights": the loss of a batch is the mean over its records of weight times
+// loss. The transformer has one ragged column, "tokens": uint8, or int32 if the vocabulary is larger than 256.
 //
 // Without model.metrics, a model with labels has the metric "accuracy", and the transformer also has "perplexity".
 //

@@ -24,6 +24,7 @@ void add_dense(ModelSpec& spec, const std::string& layer, std::uint64_t in, std:
 }
 
 void add_wanted(ModelSpec& spec, const ModelSection& model, std::uint64_t outputs) {
+  if (model.has_weights) spec.columns.push_back({.name = "weights", .dtype = DType::kFloat32, .shape = {}});
   if (model.loss == Loss::kSoftmaxCrossEntropy)
     spec.columns.push_back({.name = "labels", .dtype = DType::kInt64, .shape = {}, .limit = outputs});
   else

@@ -16,43 +16,65 @@ bool is_tokens(const ColumnSection& column) {
   return column.kind == ColumnKind::kTokens;
 }
 
+bool is_weight(const ColumnSection& column) {
+  return column.kind == ColumnKind::kWeight;
+}
+
 bool takes_vocabulary(const JobConfig& job) {
   const bool has_tokens = std::any_of(job.data.columns.begin(), job.data.columns.end(), is_tokens);
   return job.model.builtin == "transformer" && job.model.transformer.vocabulary == 0 &&
          (has_tokens || !job.data.tokenizer.empty());
 }
 
-bool is_category(const ColumnSection& column) {
+namespace {
+
+bool has_categories(const ColumnSection& column) {
   return column.kind == ColumnKind::kCategory || (column.kind == ColumnKind::kNumeric && !column.boundaries.empty());
 }
 
-std::vector<std::uint32_t> known_category_sizes(const std::vector<ColumnSection>& columns,
-                                                std::uint32_t size_in_files) {
+}  // namespace
+
+bool is_category(const ColumnSection& column) {
+  return has_categories(column) && !column.one_hot;
+}
+
+bool is_one_hot(const ColumnSection& column) {
+  return has_categories(column) && column.one_hot;
+}
+
+std::uint32_t category_size(const ColumnSection& column, std::uint32_t size_in_files) {
+  if (column.kind == ColumnKind::kNumeric) return static_cast<std::uint32_t>(column.boundaries.size()) + 1;
+  if (column.hash > 0) return column.hash;
+  return column.vocabulary.empty() ? size_in_files : static_cast<std::uint32_t>(column.vocabulary.size()) + 1;
+}
+
+std::uint64_t input_count(const ColumnSection& column, std::uint32_t size_in_files) {
+  if (is_one_hot(column)) return category_size(column, size_in_files);
+  if (!is_number(column) && !is_image(column)) return 0;
+  std::uint64_t values = 1;
+  for (const std::uint32_t size : column.shape) values *= size;
+  return values;
+}
+
+std::vector<std::uint32_t> category_sizes(const std::vector<ColumnSection>& columns, std::uint32_t size_in_files) {
   std::vector<std::uint32_t> sizes;
-  for (const ColumnSection& column : columns) {
-    if (!is_category(column)) continue;
-    if (column.kind == ColumnKind::kNumeric)
-      sizes.push_back(static_cast<std::uint32_t>(column.boundaries.size()) + 1);
-    else if (column.hash > 0)
-      sizes.push_back(column.hash);
-    else
-      sizes.push_back(column.vocabulary.empty() ? size_in_files
-                                                : static_cast<std::uint32_t>(column.vocabulary.size()) + 1);
-  }
+  for (const ColumnSection& column : columns)
+    if (is_category(column)) sizes.push_back(category_size(column, size_in_files));
   return sizes;
 }
 
-void take_column_sizes(const std::vector<ColumnSection>& columns, const std::vector<std::uint32_t>& categories,
-                       ModelSection& model) {
+bool has_size_in_files(const std::vector<ColumnSection>& columns) {
+  return std::any_of(columns.begin(), columns.end(), [](const ColumnSection& column) {
+    return has_categories(column) && category_size(column, 0) == 0;
+  });
+}
+
+void take_column_sizes(const std::vector<ColumnSection>& columns, std::uint32_t size_in_files, ModelSection& model) {
   if (model.builtin != "wide_deep") return;
   if (model.wide_deep.numeric == 0)
-    for (const ColumnSection& column : columns) {
-      if (!is_number(column)) continue;
-      std::uint64_t values = 1;
-      for (const std::uint32_t size : column.shape) values *= size;
-      model.wide_deep.numeric += static_cast<std::uint32_t>(values);
-    }
-  if (model.wide_deep.categories.empty()) model.wide_deep.categories = categories;
+    for (const ColumnSection& column : columns)
+      model.wide_deep.numeric += static_cast<std::uint32_t>(input_count(column, size_in_files));
+  if (model.wide_deep.categories.empty()) model.wide_deep.categories = category_sizes(columns, size_in_files);
 }
 
 }  // namespace disttrain

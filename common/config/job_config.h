@@ -53,7 +53,7 @@ enum class DataFormat : std::uint8_t {
   kParquet
 };
 // What becomes of a column of the data.
-enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens };
+enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens, kWeight };
 // What becomes of a sequence that is too long: its end or its begin is cut off, or it is an error.
 enum class Truncate : std::uint8_t { kRight, kLeft, kNone };
 enum class PadTo : std::uint8_t { kLength, kLongest };  // the column's length, or the longest record of the batch
@@ -148,6 +148,8 @@ struct ModelSection {
   // a batch is divided by the number of examples. (PyTorch divides it by the sum of their factors. Then workers with
   // batches of other classes would count differently.)
   std::vector<double> class_weights;
+  // Not a key: whether [data.columns] has a weight. Each record's loss is then multiplied by it
+  bool has_weights = false;
   std::map<std::string, std::string> metrics;  // name -> kind (common/model_metric.h); empty = the model's usual ones
   ResnetSection resnet;
   TransformerSection transformer;
@@ -156,13 +158,13 @@ struct ModelSection {
 };
 
 // One column of [data.columns]. A column belongs to one of the arrays of a record: "inputs" (numbers), "categories"
-// (whole numbers) or "labels". Within an array the columns are in the order of the file job.toml. A column of tokens is
-// an array of its own.
+// (whole numbers), "labels" or "weights". Within an array the columns are in the order of the file job.toml. A column
+// of tokens is an array of its own.
 struct ColumnSection {
   std::string name;
   ColumnKind kind = ColumnKind::kNumeric;  // required
   std::string from;                        // the name of the column in the data files; "" = `name`
-  // numeric: a missing value becomes this number; nothing: a missing value is an error
+  // numeric, weight: a missing value becomes this number; nothing: a missing value is an error
   std::optional<double> missing;
   // numeric: kStandard gives the column the mean 0 and the standard deviation 1: (value - mean) / deviation. Both are
   // those of the training set unless they are given. They are given together. deviation > 0
@@ -176,7 +178,10 @@ struct ColumnSection {
   std::vector<std::string> vocabulary;
   std::uint32_t hash = 0;          // category: the number is a hash of the word, below this; 0: there is a vocabulary
   std::vector<std::string> cross;  // category: combines these categories (names of columns) to one; needs `hash`
-  std::string strip;               // label: these characters are removed from the end of a word
+  // category, also of a numeric column with boundaries, but not a cross: the category becomes as many numbers of
+  // "inputs" as it has values: a 1 at its number, and 0 elsewhere
+  bool one_hot = false;
+  std::string strip;  // label: these characters are removed from the end of a word
   // numeric: the shape of a record's values; {} = one value. image: channels (1 or 3), height and width
   std::vector<std::uint32_t> shape;
   // image, in training only: cut a random part of the image and scale it to the size of `shape`; mirror half of the

@@ -42,12 +42,48 @@ class ColumnsTest(SystemTest):
         self.assertAlmostEqual(right / len(labels), evaluation["accuracy"], delta=1e-12)
         self.assert_predicts_without_training_files(outputs)
 
+    def test_an_mlp_takes_one_hot_categories_and_weights(self):
+        job = self.folder / "mlp.toml"
+        job.write_text(f"""
+[job]
+name = "mlp"
+[model]
+builtin = "mlp"
+layers = [11, 16, 1]
+loss = "sigmoid_cross_entropy"
+metrics = {{ accuracy = "accuracy" }}
+[data]
+format = "csv"
+path = "{self.data}"
+files = "adult-*.csv"
+[data.columns]
+age = {{ kind = "numeric", normalise = "standard" }}
+age_group = {{ kind = "numeric", from = "age", boundaries = [30, 45], one_hot = true }}
+relationship = {{ kind = "category", one_hot = true }}
+fnlwgt = {{ kind = "weight" }}
+income = {{ kind = "label", vocabulary = ["<=50K", ">50K"], strip = "." }}
+[train]
+mode = "sync"
+batch_size = 50
+epochs = 20
+optimizer = {{ rule = "adam", learning_rate = 0.01 }}
+[evaluate]
+files = "adult-*.csv"
+""")
+        result = self.assert_finished(self.up(job, *RANGES))
+        self.assertGreater(result["evaluation"]["accuracy"], 0.75)
+        self.assertGreater(result["evaluation"]["loss"], 1000, "the weights are about 190,000")
+        self.assert_refused(self.up(job, *RANGES, "--set", "model.layers=[10, 16, 1]"), 78, "have 11 values each",
+                            "takes 10: change model.layers (its first number)")
+        self.assert_refused(self.up(job, *RANGES, "--set", 'data.columns.age.kind="weight"'), 78, "is the weight already")
+
     def assert_predicts_without_training_files(self, outputs):
-        """The checkpoint has the words and means of the training set."""
+        """The checkpoint has the words and means of the training set. The records to predict have no labels."""
         head, *lines = (self.data / "adult-1.csv").read_text().splitlines()
         other = self.folder / "other"
         other.mkdir()
-        (other / "test.csv").write_text("\n".join([head, *(line for line in lines if line.endswith("."))]) + "\n")
+        lines = [head, *(line for line in lines if line.endswith("."))]
+        (other / "test.csv").write_text("".join(line.rpartition(",")[0] + "\n" for line in lines))
         shutil.rmtree(self.data)
         outcome = self.run_program("disttrain", "predict", "checkpoints/census", "others.csv", "--data", other,
                                    "--files", "test.csv", "--set", "evaluate.records=[0, 200]")

@@ -1,7 +1,5 @@
 #include "tools/disttrain/model_of_job.h"
 
-#include <algorithm>
-
 #include "common/builtin/builtin.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/config/columns.h"
@@ -15,10 +13,10 @@ Result<std::optional<ModelSpec>> model_of_job(const JobConfig& job) {
   if (takes_vocabulary(job)) return std::optional<ModelSpec>();  // it follows from the tokenizer
   if (model.program.empty()) {
     ModelSection sized = model;
-    const std::vector<std::uint32_t> categories = known_category_sizes(job.data.columns, 0);
-    take_column_sizes(job.data.columns, categories, sized);
-    const bool is_in_files = std::find(categories.begin(), categories.end(), 0U) != categories.end();
-    if (is_in_files && model.wide_deep.categories.empty()) return std::optional<ModelSpec>();
+    take_column_sizes(job.data.columns, 0, sized);
+    const bool takes_sizes = model.wide_deep.categories.empty() || model.wide_deep.numeric == 0;
+    if (model.builtin == "wide_deep" && takes_sizes && has_size_in_files(job.data.columns))
+      return std::optional<ModelSpec>();
     Result<ModelSpec> spec = builtin_model(sized);
     if (!spec) return tl::unexpected(spec.error());
     return std::optional(std::move(*spec));

@@ -66,6 +66,7 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
   b.setCrop(v.crop);
   b.setFlip(v.flip);
   b.setZeroBased(v.zero_based);
+  b.setOneHot(v.one_hot);
   b.setTokenizer(write_path(v.tokenizer, "tokenizer"));
   b.setLimit(v.limit);
   b.setLength(v.length);
@@ -79,7 +80,7 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
 static ColumnSection read(schema::DataColumn::Reader r) {
   ColumnSection v;
   v.name = read_path(r.getName(), "name");
-  v.kind = read_enum(r.getKind(), ColumnKind::kTokens, "kind");
+  v.kind = read_enum(r.getKind(), ColumnKind::kWeight, "kind");
   v.from = read_path(r.getFrom(), "from");
   v.missing = read_optional(r.getHasMissing(), r.getMissing(), "missing");
   v.normalise = read_enum(r.getNormalise(), Normalise::kStandard, "normalise");
@@ -95,6 +96,7 @@ static ColumnSection read(schema::DataColumn::Reader r) {
   v.crop = r.getCrop();
   v.flip = r.getFlip();
   v.zero_based = r.getZeroBased();
+  v.one_hot = r.getOneHot();
   v.tokenizer = read_path(r.getTokenizer(), "tokenizer");
   v.limit = r.getLimit();
   v.length = r.getLength();

@@ -214,6 +214,7 @@ struct ModelSection {
   trainer @14 :List(Text);
   folder @15 :Text;
   startTimeout @16 :Int64;  # nanoseconds
+  hasWeights @17 :Bool;
 }
 
 struct DataSection {
@@ -248,6 +249,7 @@ enum ColumnKind {
   ignore @3;
   image @4;
   tokens @5;
+  weight @6;
 }
 
 enum Truncate {
@@ -294,6 +296,7 @@ struct DataColumn {
   specialTokens @24 :Bool;
   withLength @25 :Bool;
   padTo @26 :PadTo;
+  oneHot @27 :Bool;
 }
 
 struct Optimizer {

@@ -54,6 +54,8 @@ Status misfit(const std::string& what, std::uint64_t found, std::uint64_t expect
 Status check_records(Loss loss, const Records& records, std::uint64_t input_elements, std::uint64_t outputs) {
   if (records.inputs.size() != records.examples * input_elements)
     return misfit("input values", records.inputs.size(), records.examples * input_elements);
+  if (!records.weights.empty() && records.weights.size() != records.examples)
+    return misfit("weights", records.weights.size(), records.examples);
   if (loss != Loss::kSoftmaxCrossEntropy) {
     if (records.targets.size() != records.examples * outputs)
       return misfit("target values", records.targets.size(), records.examples * outputs);
@@ -70,22 +72,26 @@ Status check_records(Loss loss, const Records& records, std::uint64_t input_elem
 double loss_of(Loss loss, const Records& records, std::span<const float> outputs, std::span<float> gradient) {
   if (records.examples == 0) return 0.0;
   const std::size_t width = outputs.size() / records.examples;
-  const float scale = 1.0F / static_cast<float>(records.examples);
+  const float mean = 1.0F / static_cast<float>(records.examples);
   double sum = 0.0;
   for (std::size_t r = 0; r < records.examples; ++r) {
+    const float weight = records.weights.empty() ? 1.0F : records.weights[r];
+    const float scale = weight * mean;
+    double of_record = 0.0;
     const std::span<const float> row = outputs.subspan(r * width, width);
     const std::span<float> out = gradient.empty() ? gradient : gradient.subspan(r * width, width);
     switch (loss) {
       case Loss::kSoftmaxCrossEntropy:
-        sum += softmax_cross_entropy(static_cast<std::size_t>(records.labels[r]), row, scale, out);
+        of_record = softmax_cross_entropy(static_cast<std::size_t>(records.labels[r]), row, scale, out);
         break;
       case Loss::kSigmoidCrossEntropy:
-        sum += sigmoid_cross_entropy(records.targets.subspan(r * width, width), row, scale, out);
+        of_record = sigmoid_cross_entropy(records.targets.subspan(r * width, width), row, scale, out);
         break;
       case Loss::kMse:
-        sum += mean_squared_error(records.targets.subspan(r * width, width), row, scale, out);
+        of_record = mean_squared_error(records.targets.subspan(r * width, width), row, scale, out);
         break;
     }
+    sum += static_cast<double>(weight) * of_record;
   }
   return sum;
 }

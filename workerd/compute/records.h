@@ -15,15 +15,18 @@ struct Records {
   std::span<const float> inputs;         // examples rows
   std::span<const std::int64_t> labels;  // one for each example, or empty
   std::span<const float> targets;        // one row for each example, or empty
+  std::span<const float> weights = {};   // one for each example, or empty: all are 1
 };
 
-// `batch` has the two columns that a builtin model describes (common/builtin/builtin.h): inputs, and labels or targets.
+// `batch` has the columns that a builtin model describes (common/builtin/builtin.h): inputs, perhaps weights, and
+// labels or targets.
 inline Records records_of(const Batch& batch, const ModelSpec& model) {
-  Records records{batch.examples, batch.columns[0].as<float>(), {}, {}};
-  if (model.columns[1].dtype == DType::kInt64)
-    records.labels = batch.columns[1].as<std::int64_t>();
+  Records records{batch.examples, batch.columns.front().as<float>(), {}, {}};
+  if (model.columns.back().dtype == DType::kInt64)
+    records.labels = batch.columns.back().as<std::int64_t>();
   else
-    records.targets = batch.columns[1].as<float>();
+    records.targets = batch.columns.back().as<float>();
+  if (model.columns.size() > 2) records.weights = batch.columns[1].as<float>();
   return records;
 }
 

@@ -84,19 +84,20 @@ std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& colum
   for (const ColumnSection& column : columns)
     if (has_values(column))
       wanted.push_back({.name = name_in_files(column),
-                        .kind = column.kind == ColumnKind::kNumeric             ? ValueKind::kFloat
-                                : is_tokens(column) && column.tokenizer.empty() ? ValueKind::kInteger
-                                                                                : ValueKind::kBytes});
+                        .kind = column.kind == ColumnKind::kNumeric || is_weight(column) ? ValueKind::kFloat
+                                : is_tokens(column) && column.tokenizer.empty()          ? ValueKind::kInteger
+                                                                                         : ValueKind::kBytes});
   return wanted;
 }
 
 ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
   std::map<std::string, std::uint64_t> places;  // of each category
   std::size_t from = 0;
+  const std::vector<ColumnSection> known = with_vocabularies(columns, fitted);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const ColumnSection& section = columns[i];
     if (section.kind == ColumnKind::kIgnore) continue;
-    Column column{&section, &fitted.columns[i], from, 0, value_count(section), {}, {}};
+    Column column{&section, &fitted.columns[i], from, 0, value_count(section), 0, {}, {}};
     if (has_values(section)) ++from;
     // A category's word 0 has the number 1, a label's has 0.
     std::int32_t number = section.kind == ColumnKind::kCategory ? 1 : 0;
@@ -105,6 +106,10 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
       column.to = inputs_;
       inputs_ += column.elements;
       has_pixels_ = has_pixels_ || is_image(section);
+    } else if (is_one_hot(section)) {
+      column.to = inputs_;
+      column.size = category_size(known[i], 1);
+      inputs_ += column.size;
     } else if (is_category(section)) {
       column.to = categories_++;
       places.emplace(section.name, column.to);
@@ -122,6 +127,8 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
       array.is_ragged = false;
       array.largest = section.length;
       if (section.with_length) tokens_.push_back(std::move(array));
+    } else if (is_weight(section)) {
+      has_weights_ = true;
     } else {
       has_labels_ = true;
       has_classes_ = !column.numbers.empty() || column.fitted->label.are_classes;
@@ -134,7 +141,8 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
 }
 
 std::uint64_t ColumnEncoder::record_bytes() const {
-  std::uint64_t bytes = (inputs_ + categories_) * sizeof(float) + (has_labels_ ? sizeof(std::int64_t) : 0);
+  std::uint64_t bytes =
+      (inputs_ + categories_ + (has_weights_ ? 1 : 0)) * sizeof(float) + (has_labels_ ? sizeof(std::int64_t) : 0);
   for (const TokenArray& array : tokens_)
     if (!array.has_lengths) bytes += array.length * sizeof(std::int32_t) + sizeof(std::uint64_t);
   return bytes;
@@ -158,6 +166,7 @@ void ColumnEncoder::add_rows(std::uint64_t records, EncodedRows& rows) const {
   rows.tokens.resize(token_columns_);
   rows.classes.resize(has_labels_ && has_classes_ ? rows.records : 0);
   rows.targets.resize(has_classes_ ? 0 : rows.records);
+  rows.weights.resize(has_weights_ ? rows.records : 0);
 }
 
 RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
@@ -166,6 +175,7 @@ RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
           .categories = rows.categories.data() + first * categories_,
           .classes = rows.classes.data() + (has_labels_ && has_classes_ ? first : 0),
           .targets = rows.targets.data() + (has_classes_ ? 0 : first),
+          .weights = rows.weights.data() + (has_weights_ ? first : 0),
           .tokens = rows.tokens};
 }
 
@@ -183,6 +193,10 @@ Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std:
                          place_of, to.tokens[column.to]);
     else if (column.section->kind == ColumnKind::kLabel)
       ok = encode_labels(column, table, place_of, to);
+    else if (is_weight(*column.section))
+      ok = encode_weights(column, table, place_of, to.weights);
+    else if (is_one_hot(*column.section))
+      ok = encode_one_hot(column, table, place_of, to.inputs + column.to);
     else
       ok = encode_categories(column, table, place_of, to.categories + column.to);
     if (!ok) return ok;
@@ -224,6 +238,27 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
   return {};
 }
 
+Status ColumnEncoder::encode_weights(const Column& column, const Table& table, const PlaceOf& place_of,
+                                     float* to) const {
+  const ColumnSection& section = *column.section;
+  const TableColumn& from = table.columns[column.from];
+  if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
+  const float* value = from.floats.data();
+  for (std::uint64_t i = 0; i < table.records; ++i) {
+    const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
+    const Result<float> weight =
+        number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
+    if (!weight) return tl::unexpected(weight.error());
+    if (!(*weight >= 0.0F && std::isfinite(*weight)))
+      return fail(ErrorCode::kData, place_of(i) + ": the weight " + std::to_string(*weight) + " in column '" +
+                                        name_in_files(section) +
+                                        "', expected a finite number of at least 0: correct "
+                                        "the record");
+    to[i] = *weight;
+  }
+  return {};
+}
+
 Status ColumnEncoder::encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of,
                                     const Images& images, std::uint8_t* to) const {
   const TableColumn& from = table.columns[column.from];
@@ -240,37 +275,56 @@ Status ColumnEncoder::encode_pixels(const Column& column, const Table& table, co
   return {};
 }
 
-Status ColumnEncoder::encode_categories(const Column& column, const Table& table, const PlaceOf& place_of,
-                                        std::int32_t* to) const {
+// Calls put(number) with the category of each record.
+template <typename Put>
+Status ColumnEncoder::number_categories(const Column& column, const Table& table, const PlaceOf& place_of,
+                                        const Put& put) const {
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
   if (section.kind == ColumnKind::kNumeric) {
     const std::vector<double>& boundaries = section.boundaries;
     const float* value = from.floats.data();
-    for (std::uint64_t i = 0; i < table.records; ++i, to += categories_) {
+    for (std::uint64_t i = 0; i < table.records; ++i) {
       const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
       const Result<float> number =
           number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
       if (!number) return tl::unexpected(number.error());
-      *to = static_cast<std::int32_t>(std::upper_bound(boundaries.begin(), boundaries.end(), double{*number}) -
-                                      boundaries.begin());
+      const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), double{*number});
+      put(static_cast<std::int32_t>(above - boundaries.begin()));
     }
     return {};
   }
   KnownWords<std::int32_t> known;
-  for (std::uint64_t i = 0; i < table.records; ++i, to += categories_) {
+  for (std::uint64_t i = 0; i < table.records; ++i) {
     const std::string_view word = from.bytes[i];
     if (const std::int32_t* const number = known.find(word)) {
-      *to = *number;
+      put(*number);
     } else if (section.hash > 0) {
-      *to = known.keep(word, static_cast<std::int32_t>(hash_of_word(word) % section.hash));
+      put(known.keep(word, static_cast<std::int32_t>(hash_of_word(word) % section.hash)));
     } else {
       const auto found = column.numbers.find(word);
-      *to = known.keep(word, found == column.numbers.end() ? 0 : found->second);
+      put(known.keep(word, found == column.numbers.end() ? 0 : found->second));
     }
   }
   return {};
+}
+
+Status ColumnEncoder::encode_categories(const Column& column, const Table& table, const PlaceOf& place_of,
+                                        std::int32_t* to) const {
+  return number_categories(column, table, place_of, [&to, this](std::int32_t number) {
+    *to = number;
+    to += categories_;
+  });
+}
+
+Status ColumnEncoder::encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of,
+                                     float* to) const {
+  return number_categories(column, table, place_of, [&to, &column, this](std::int32_t number) {
+    std::fill_n(to, column.size, 0.0F);
+    to[number] = 1.0F;
+    to += inputs_;
+  });
 }
 
 // Combines the columns `column.cross` of the array of categories.

@@ -165,10 +165,9 @@ FittedColumns ColumnFit::done(const std::vector<ColumnSection>& columns) const {
   return fitted;
 }
 
-std::vector<std::uint32_t> category_sizes(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
-  std::vector<ColumnSection> known = columns;
-  for (std::size_t i = 0; i < known.size(); ++i) known[i].vocabulary = fitted.columns[i].vocabulary;
-  return known_category_sizes(known, 1);
+std::vector<ColumnSection> with_vocabularies(std::vector<ColumnSection> columns, const FittedColumns& fitted) {
+  for (std::size_t i = 0; i < columns.size(); ++i) columns[i].vocabulary = fitted.columns[i].vocabulary;
+  return columns;
 }
 
 }  // namespace disttrain::input

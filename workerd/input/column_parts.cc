@@ -5,21 +5,23 @@
 namespace disttrain::input {
 
 Parts parts_of(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
-  const std::vector<std::uint32_t> sizes = category_sizes(columns, fitted);
   Parts parts;
   std::uint64_t inputs = 0;
-  for (const ColumnSection& column : columns) {
+  for (const ColumnSection& column : with_vocabularies(columns, fitted)) {
     if (column.kind == ColumnKind::kIgnore || is_tokens(column)) continue;
     ColumnPart part{.name = column.name, .shape = {}};
     if (is_category(column)) {
       part.first = parts.categories.size();
-      part.limit = sizes[parts.categories.size()];
+      part.limit = category_size(column, 1);
       parts.categories.push_back(std::move(part));
-    } else if (is_number(column) || is_image(column)) {
+    } else if (is_number(column) || is_image(column) || is_one_hot(column)) {
       part.first = inputs;
       part.shape.assign(column.shape.begin(), column.shape.end());
+      if (is_one_hot(column)) part.shape = {category_size(column, 1)};
       inputs += element_count(part);
       parts.inputs.push_back(std::move(part));
+    } else if (is_weight(column)) {
+      parts.weights.push_back(std::move(part));
     } else {
       parts.labels.push_back(std::move(part));
     }

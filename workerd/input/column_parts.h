@@ -14,6 +14,7 @@ struct Parts {
   std::vector<ColumnPart> inputs;
   std::vector<ColumnPart> categories;
   std::vector<ColumnPart> labels;
+  std::vector<ColumnPart> weights;
 };
 
 // The places are those that a ColumnEncoder gives to the columns.

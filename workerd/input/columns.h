@@ -1,6 +1,6 @@
 // Turns the tables that decoders make into arrays for the model, as [data.columns] says: numbers and images into
-// "inputs", categories into "categories", and the label into "labels". It doesn't matter which format the tables come
-// from.
+// "inputs", categories into "categories", the label into "labels", and the weight into "weights". It doesn't matter
+// which format the tables come from.
 //
 // [data.columns] may leave things open that the training set then gives: vocabularies, means and deviations. A
 // ColumnFit finds them in a first pass over the files. They depend only on the files, so each worker finds the same.
@@ -107,8 +107,8 @@ class ColumnFit {
   std::vector<Column> columns_;  // in the order of wanted_columns()
 };
 
-// For each category column, the number of its values.
-std::vector<std::uint32_t> category_sizes(const std::vector<ColumnSection>& columns, const FittedColumns& fitted);
+// `columns` with the vocabularies that the training set gave, so that their sizes (common/config/columns.h) are known.
+std::vector<ColumnSection> with_vocabularies(std::vector<ColumnSection> columns, const FittedColumns& fitted);
 
 // Encoded records: their values one record after the other.
 struct EncodedRows {
@@ -118,7 +118,8 @@ struct EncodedRows {
   LargeArray<std::int32_t> categories;
   LargeArray<std::int64_t> classes;  // labels that are classes
   LargeArray<float> targets;         // other labels
-  std::vector<TokenRows> tokens;     // of each column of tokens
+  LargeArray<float> weights;
+  std::vector<TokenRows> tokens;  // of each column of tokens
 
   void clear() {
     records = 0;
@@ -127,6 +128,7 @@ struct EncodedRows {
     categories.clear();
     classes.clear();
     targets.clear();
+    weights.clear();
     for (TokenRows& column : tokens) column.clear();
   }
   // Of their memory.
@@ -135,7 +137,7 @@ struct EncodedRows {
     for (const TokenRows& column : tokens) token_bytes += column.bytes();
     return token_bytes + inputs.capacity() * sizeof(float) + pixels.capacity() +
            categories.capacity() * sizeof(std::int32_t) + classes.capacity() * sizeof(std::int64_t) +
-           targets.capacity() * sizeof(float);
+           (targets.capacity() + weights.capacity()) * sizeof(float);
   }
 };
 
@@ -156,6 +158,7 @@ struct RowsOut {
   std::int32_t* categories = nullptr;
   std::int64_t* classes = nullptr;
   float* targets = nullptr;
+  float* weights = nullptr;
   std::span<TokenRows> tokens;
 };
 
@@ -175,6 +178,7 @@ class ColumnEncoder {
   // Whether the inputs are pixels (EncodedRows::pixels).
   bool has_pixels() const { return has_pixels_; }
   bool has_labels() const { return has_labels_; }
+  bool has_weights() const { return has_weights_; }
   // Whether labels are classes. Otherwise they are targets.
   bool has_classes() const { return has_classes_; }
 
@@ -201,13 +205,18 @@ class ColumnEncoder {
     const FittedColumn* fitted = nullptr;
     std::size_t from = 0;        // index of the table's column; unused by a cross
     std::uint64_t to = 0;        // place of the first value within a record's array; tokens: number of the column
-    std::uint64_t elements = 1;  // values of a record
+    std::uint64_t elements = 1;  // values of a record in the files
+    std::uint64_t size = 0;      // one_hot: numbers of a record for the model
     Numbers numbers;
     std::vector<std::uint64_t> cross;  // places of the categories that it combines
   };
 
   Status encode_numbers(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
   Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::int32_t* to) const;
+  Status encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
+  template <typename Put>
+  Status number_categories(const Column& column, const Table& table, const PlaceOf& place_of, const Put& put) const;
+  Status encode_weights(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
   Status encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of, const Images& images,
                        std::uint8_t* to) const;
   Status encode_labels(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
@@ -221,6 +230,7 @@ class ColumnEncoder {
   bool has_pixels_ = false;
   bool has_classes_ = true;
   bool has_labels_ = false;
+  bool has_weights_ = false;
   std::size_t token_columns_ = 0;
   std::vector<TokenArray> tokens_;
 };

@@ -133,6 +133,18 @@ std::optional<std::size_t> column_with_lengths(const Source& source, FindLengths
   return std::nullopt;
 }
 
+// A one-hot column makes as many numbers of a record as the training set has words.
+Status check_one_hot(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
+  for (const ColumnSection& column : with_vocabularies(columns, fitted))
+    if (is_one_hot(column) && category_size(column, 0) > kMaxOneHot)
+      return fail(ErrorCode::kData,
+                  key_of(column) + ".one_hot makes " + std::to_string(category_size(column, 0)) +
+                      " numbers of each record, one for each word that the files have, expected at most " +
+                      std::to_string(kMaxOneHot) + ": give the words that matter by " + key_of(column) +
+                      ".vocabulary, or use a model that takes categories as they are");
+  return {};
+}
+
 }  // namespace
 
 Result<FittedFiles> fit_files(const Source& source, const std::vector<std::string>& paths, FindLengths find_lengths) {
@@ -161,6 +173,7 @@ Result<FittedFiles> fit_files(const Source& source, const std::vector<std::strin
     fitted.columns.columns[i].tokenizer = with_tokenizers[i].tokenizer;
     fitted.columns.columns[i].tokenizer_hash = with_tokenizers[i].tokenizer_hash;
   }
+  if (Status ok = check_one_hot(source.columns, fitted.columns); !ok) return tl::unexpected(std::move(ok.error()));
   if (found) fitted.lengths = std::move(found->lengths);
   return fitted;
 }

@@ -194,13 +194,27 @@ class Fitting {
   const std::string labels_;
 };
 
+bool is_bound(std::size_t array, const std::vector<Binding>& bindings) {
+  return std::any_of(bindings.begin(), bindings.end(),
+                     [array](const Binding& binding) { return binding.array == array; });
+}
+
+// A program must not leave weights unused in silence. It may take only some of the other columns.
+Status uses_weights(const std::vector<DatasetColumn>& columns, const std::vector<Binding>& bindings) {
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].name == "weights" && !columns[i].parts.empty() && !is_bound(i, bindings))
+      return fail(ErrorCode::kConfig, "data.columns." + columns[i].parts.front().name +
+                                          " is the weight of each record, but the model has no column of this name or "
+                                          "\"weights\": export the model with a loss that takes it, or leave the "
+                                          "column out");
+  return {};
+}
+
 // A builtin model must not leave columns of the job unused in silence.
 Status uses_all(const std::vector<DatasetColumn>& columns, const std::vector<Binding>& bindings,
                 const ModelSection& model) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    const bool is_used =
-        std::any_of(bindings.begin(), bindings.end(), [i](const Binding& binding) { return binding.array == i; });
-    if (is_used || (columns[i].parts.empty() && !columns[i].are_tokens)) continue;
+    if (is_bound(i, bindings) || (columns[i].parts.empty() && !columns[i].are_tokens)) continue;
     const std::string& name = columns[i].are_tokens ? columns[i].name : columns[i].parts.front().name;
     return fail(ErrorCode::kConfig, "data.columns." + name + " gives \"" + columns[i].name +
                                         "\", which model.builtin = \"" + model.builtin +
@@ -236,7 +250,7 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
                                              : fitting.inputs(array, spec.columns[i]);
     if (!ok) return ok;
   }
-  return model.builtin.empty() ? Status() : uses_all(columns, *bindings, model);
+  return model.builtin.empty() ? uses_weights(columns, *bindings) : uses_all(columns, *bindings, model);
 }
 
 void size_vocabulary(const Dataset& dataset, ModelSection& model) {
@@ -247,7 +261,7 @@ void size_vocabulary(const Dataset& dataset, ModelSection& model) {
 }
 
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model) {
-  take_column_sizes(data.columns, category_sizes(data.columns, fitted), model);
+  take_column_sizes(with_vocabularies(data.columns, fitted), 1, model);
 }
 
 void keep_types_of(const ModelSpec& spec, Source& source) {

@@ -131,6 +131,7 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
   } else if (encoder.has_labels()) {
     contents.targets = {DType::kFloat32, 1, joined(*parts, &EncodedRows::targets)};
   }
+  if (encoder.has_weights()) contents.weights = {DType::kFloat32, 1, joined(*parts, &EncodedRows::weights)};
   for (std::size_t i = 0; i < source.columns.size(); ++i)
     if (source.columns[i].kind == ColumnKind::kLabel) contents.label_names = fitted->columns[i].vocabulary;
   contents.parts = parts_of(source.columns, *fitted);

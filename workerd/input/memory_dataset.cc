@@ -31,13 +31,15 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
     origins_.push_back({.tokens = &array});
     if (array.name == contents_.bucket_by) lengths_ = lengths_of(contents_.tokens[array.column], begin, end);
   }
-  if (contents_.targets.elements > 0) {
-    add_column("labels", contents_.targets, contents_.parts.labels);
-    return;
-  }
-  if (contents_.labels.empty() && !contents_.tokens.empty()) return;
+  add_labels();
+  if (contents_.weights.elements > 0) add_column("weights", contents_.weights, contents_.parts.weights);
+}
+
+void MemoryDataset::add_labels() {
+  if (contents_.targets.elements > 0) return add_column("labels", contents_.targets, contents_.parts.labels);
+  if (contents_.labels.empty() && contents_.fitted != nullptr) return;
   DISTTRAIN_CHECK_EQ(contents_.labels.size(), contents_.records);
-  const auto range = range_of(std::span(contents_.labels).subspan(begin, end - begin));
+  const auto range = range_of(std::span(contents_.labels).subspan(begin_, records_));
   columns_.push_back({.name = "labels",
                       .dtype = DType::kInt64,
                       .elements = 1,
@@ -51,7 +53,7 @@ MemoryDataset::MemoryDataset(Contents contents, std::uint64_t begin, std::uint64
 std::uint64_t MemoryDataset::hash_of_selected() const {
   std::uint64_t hash = records_;
   const auto add = [&hash](const void* bytes, std::size_t size) { hash = XXH3_64bits_withSeed(bytes, size, hash); };
-  for (const Values* values : {&contents_.inputs, &contents_.categories, &contents_.targets})
+  for (const Values* values : {&contents_.inputs, &contents_.categories, &contents_.targets, &contents_.weights})
     if (values->elements > 0) add(selected(*values).data(), selected(*values).size());
   for (const TokenRows& tokens : contents_.tokens)
     for (std::uint64_t i = begin_; i < begin_ + records_; ++i) {

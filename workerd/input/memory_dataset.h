@@ -29,8 +29,9 @@ struct Contents {
   std::vector<TokenRows> tokens;
   std::vector<TokenArray> token_arrays;
   std::string bucket_by;             // Source::bucket_by
-  std::vector<std::int64_t> labels;  // one per record, at least 0; empty if there are targets, or tokens without labels
+  std::vector<std::int64_t> labels;  // one per record, at least 0; may be empty with targets or [data.columns]
   Values targets;
+  Values weights;  // only with [data.columns]
   std::vector<std::string> label_names;
   Parts parts;                                  // only with [data.columns]
   std::shared_ptr<const FittedColumns> fitted;  // only with [data.columns]
@@ -55,6 +56,7 @@ class MemoryDataset final : public Dataset {
  private:
   void gather_column(std::span<const std::uint64_t> indices, const ColumnOut& to) const;
   std::uint64_t hash_of_selected() const;
+  void add_labels();
   void add_column(const char* name, const Values& values, const std::vector<ColumnPart>& parts);
   // The values of the records [begin_, begin_ + records_).
   std::span<std::byte> selected(const Values& values) const;

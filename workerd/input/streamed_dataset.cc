@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/check.h"
-#include "workerd/input/column_parts.h"
+#include "common/config/columns.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/rows.h"
 #include "workerd/input/typed_values.h"
@@ -57,7 +57,7 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
   else if (encoder_.inputs() > 0)
     columns_.push_back({.name = "inputs", .elements = encoder_.inputs(), .parts = parts.inputs});
   if (encoder_.categories() > 0) {
-    const std::vector<std::uint32_t> sizes = category_sizes(options_.columns, *options_.fitted);
+    const std::vector<std::uint32_t> sizes = category_sizes(with_vocabularies(options_.columns, *options_.fitted), 1);
     columns_.push_back({.name = "categories",
                         .dtype = DType::kInt32,
                         .elements = encoder_.categories(),
@@ -67,6 +67,11 @@ StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedO
   }
   first_tokens_ = columns_.size();
   for (const TokenArray& array : encoder_.tokens()) columns_.push_back(column_of(array));
+  add_labels(parts);
+  if (encoder_.has_weights()) columns_.push_back({.name = "weights", .parts = parts.weights});
+}
+
+void StreamedDataset::add_labels(const Parts& parts) {
   for (std::size_t i = 0; i < options_.columns.size(); ++i) {
     if (options_.columns[i].kind != ColumnKind::kLabel) continue;
     const FittedColumn& label = options_.fitted->columns[i];
@@ -161,6 +166,8 @@ void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::sp
     copy(&EncodedRows::inputs, 1.0);
   } else if (name == "categories") {
     copy(&EncodedRows::categories, 1.0);
+  } else if (name == "weights") {
+    copy(&EncodedRows::weights, 1.0);
   } else if (!encoder_.has_classes()) {
     copy(&EncodedRows::targets, 1.0);
   } else if (width == 1) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "workerd/input/block_cache.h"
+#include "workerd/input/column_parts.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/data_figures.h"
 #include "workerd/input/dataset.h"
@@ -61,6 +62,7 @@ class StreamedDataset final : public Dataset {
   Status preload(const IsCancelled& is_cancelled) const;
 
  private:
+  void add_labels(const Parts& parts);
   struct Scratch;
   // A record of a batch: a row of decoded records.
   struct Row {

@@ -43,18 +43,17 @@ Field optional_real(std::optional<double>& to, Range range) {
 Keys column_keys(ColumnSection& column) {
   return {
       {"kind",
-       required(choice<ColumnKind>(column.kind,
-                                   {{"numeric", ColumnKind::kNumeric},
-                                    {"category", ColumnKind::kCategory},
-                                    {"label", ColumnKind::kLabel},
-                                    {"ignore", ColumnKind::kIgnore},
-                                    {"image", ColumnKind::kImage},
-                                    {"tokens", ColumnKind::kTokens}},
-                                   {"weight"})),
+       required(choice<ColumnKind>(column.kind, {{"numeric", ColumnKind::kNumeric},
+                                                 {"category", ColumnKind::kCategory},
+                                                 {"label", ColumnKind::kLabel},
+                                                 {"ignore", ColumnKind::kIgnore},
+                                                 {"image", ColumnKind::kImage},
+                                                 {"tokens", ColumnKind::kTokens},
+                                                 {"weight", ColumnKind::kWeight}})),
        "what becomes of the column"},
       {"from", not_if_empty(text(column.from), column.from), "the column's name in the data files; \"\" = NAME"},
       {"missing", optional_real(column.missing, {-kNoLimit, true, kNoLimit, true}),
-       "numeric: the number that a missing value becomes; without it, a missing value is an error"},
+       "numeric, weight: the number that a missing value becomes; without it, a missing value is an error"},
       {"normalise",
        if_set(choice<Normalise>(column.normalise, {{"none", Normalise::kNone}, {"standard", Normalise::kStandard}}),
               [&column] { return column.normalise != Normalise::kNone; }),
@@ -73,6 +72,8 @@ Keys column_keys(ColumnSection& column) {
       {"hash", if_set(integer(column.hash, 1, kMostHash), [&column] { return column.hash > 0; }),
        "category: instead of a vocabulary, a hash of the word, below this number"},
       {"cross", texts(column.cross, 16), "category: combines the categories of these columns to one; needs hash"},
+      {"one_hot", if_set(boolean(column.one_hot), [&column] { return column.one_hot; }),
+       "category or boundaries: makes a number of each of its values: 1 for the record's value, 0 for all others"},
       {"strip", not_if_empty(text(column.strip), column.strip),
        "label: these characters are removed from the end of a word"},
       {"shape", if_set(integers(column.shape, 1, 1 << 24), [&column] { return !column.shape.empty(); }),
@@ -119,11 +120,16 @@ class Columns {
 
   void check() const {
     const ColumnSection* label = nullptr;
+    const ColumnSection* weight = nullptr;
     for (const ColumnSection& column : columns_) {
       check_keys(column);
       check_words(column);
       check_cross(column);
       check_tokens(column);
+      if (is_weight(column) && weight != nullptr)
+        refuse(column, "kind",
+               "is \"weight\", but data.columns." + weight->name + " is the weight already; keep one of them");
+      if (is_weight(column)) weight = &column;
       if (column.kind != ColumnKind::kLabel) continue;
       if (label != nullptr)
         refuse(column, "kind",
@@ -131,7 +137,7 @@ class Columns {
       label = &column;
     }
     const bool has_input = std::any_of(columns_.begin(), columns_.end(), [](const ColumnSection& column) {
-      return is_number(column) || is_category(column) || is_image(column) || is_tokens(column);
+      return is_number(column) || is_category(column) || is_one_hot(column) || is_image(column) || is_tokens(column);
     });
     const bool has_tokens = std::any_of(columns_.begin(), columns_.end(), is_tokens);
     check_images();
@@ -157,7 +163,7 @@ class Columns {
       image = &column;
     }
     for (const ColumnSection& column : columns_)
-      if (image != nullptr && (is_number(column) || is_category(column)))
+      if (image != nullptr && (is_number(column) || is_category(column) || is_one_hot(column)))
         refuse(column, "kind", "can't be combined with the image " + image->name + "; leave one of them out");
   }
 
@@ -173,7 +179,10 @@ class Columns {
     const bool is_numeric = column.kind == ColumnKind::kNumeric;
     const bool is_word = column.kind == ColumnKind::kCategory && column.cross.empty();
     const bool is_label = column.kind == ColumnKind::kLabel;
-    only_with(reading_, is_numeric, section, {"missing", "boundaries"}, "kind = \"numeric\"");
+    only_with(reading_, is_numeric || is_weight(column), section, {"missing"}, "kind = \"numeric\" or \"weight\"");
+    only_with(reading_, is_numeric, section, {"boundaries"}, "kind = \"numeric\"");
+    if (is_weight(column) && column.missing && *column.missing < 0.0)
+      refuse(column, "missing", "is below 0; a weight is at least 0");
     only_with(reading_, is_numeric || is_image(column), section, {"shape"}, "kind = \"numeric\" or \"image\"");
     only_with(reading_, is_image(column), section, {"crop", "flip"}, "kind = \"image\"");
     only_with(reading_, column.shape.empty(), section, {"boundaries"}, "one value; the column has a shape");
@@ -187,6 +196,12 @@ class Columns {
               "normalise = \"standard\"");
     only_with(reading_, is_word || is_label, section, {"vocabulary"}, "kind = \"category\" (not a cross) or \"label\"");
     only_with(reading_, column.kind == ColumnKind::kCategory, section, {"hash", "cross"}, "kind = \"category\"");
+    only_with(reading_, is_word || !column.boundaries.empty(), section, {"one_hot"},
+              "kind = \"category\" (not a cross), or boundaries");
+    if (is_one_hot(column) && category_size(column, 0) > kMaxOneHot)
+      refuse(column, "one_hot",
+             "makes " + std::to_string(category_size(column, 0)) + " numbers of each record; expected at most " +
+                 std::to_string(kMaxOneHot) + ". Use wide_deep, which takes categories as they are");
     only_with(reading_, is_label, section, {"strip"}, "kind = \"label\"");
     only_with(reading_, column.cross.empty(), section, {"from"}, "a column of the files; a cross has none");
     if (column.mean.has_value() != column.deviation.has_value())
@@ -241,7 +256,7 @@ class Columns {
         refuse(column, "cross",
                "names " + quoted(name) +
                    ", expected columns of the kind \"category\" (not a cross), "
-                   "or of the kind \"numeric\" with boundaries");
+                   "or of the kind \"numeric\" with boundaries, and without one_hot");
     }
   }
 
@@ -368,11 +383,16 @@ void check_columns(const JobConfig& job, Reading& reading) {
   Columns(data.columns, reading).check();
   const bool is_dense = !job.model.builtin.empty() && job.model.builtin != "wide_deep";
   check_sources_of_tokens(job, reading);
-  for (const ColumnSection& column : data.columns)
+  for (const ColumnSection& column : data.columns) {
+    if (is_weight(column) && job.model.builtin == "transformer")
+      reading.refuse("data.columns." + column.name,
+                     "data.columns." + column.name +
+                         " is a weight, which model.builtin = \"transformer\" doesn't take; leave the column out");
     if (is_dense && is_category(column))
-      reading.refuse("data.columns." + column.name, "data.columns." + column.name +
-                                                        " is a category, which model.builtin = \"" + job.model.builtin +
-                                                        "\" doesn't take; use \"wide_deep\", or leave the column out");
+      reading.refuse("data.columns." + column.name,
+                     "data.columns." + column.name + " is a category, which model.builtin = \"" + job.model.builtin +
+                         "\" doesn't take; set its one_hot, use \"wide_deep\", or leave the column out");
+  }
 }
 
 }  // namespace disttrain::config

@@ -217,7 +217,7 @@ void check_model(const ModelSection& model, const std::vector<ColumnSection>& co
                           "of outputs, such as [784, 100, 10]");
   // The sizes that only the data files know are at least 1.
   ModelSection sized = model;
-  take_column_sizes(columns, known_category_sizes(columns, 1), sized);
+  take_column_sizes(columns, 1, sized);
   if (const auto spec = builtin_model(sized); !spec) {
     // the message begins with the key
     const std::string& message = spec.error().message;

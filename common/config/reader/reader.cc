@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "common/bounds.h"
+#include "common/config/columns.h"
 #include "common/config/reader/job_text.h"
 #include "common/config/reader/keys.h"
 #include "common/config/reader/text_file.h"
@@ -102,6 +103,7 @@ Result<JobConfig> job_of(const TomlValue& tree) {
   check_job_rules(job, reading);
   if (!reading.problems.empty()) return all_problems(std::move(reading));
   if (!job.evaluate.files.empty() && job.evaluate.path.empty()) job.evaluate.path = job.data.path;
+  job.model.has_weights = std::any_of(job.data.columns.begin(), job.data.columns.end(), is_weight);
   return job;
 }
 

@@ -101,6 +101,50 @@ TEST(AutogradModel, ComputesACnnLikeItsOwnKernelsWithTheSameDropout) {
                           {.job_seed = 3, .step = 17, .rank = 1});
 }
 
+// With the weights 2, 0 and 1, record a counts as if it were there twice, and record b not at all.
+TEST(Weights, MultiplyTheLossOfEachRecord) {
+  ModelSection mlp = model_of("mlp");
+  mlp.layers = {7, 9, 4};
+  ModelSection wide_deep = model_of("wide_deep");
+  wide_deep.wide_deep.numeric = 7;
+  wide_deep.wide_deep.outputs = 4;
+  wide_deep.wide_deep.hidden = {9};
+  for (ModelSection model : {mlp, wide_deep})
+    for (const std::uint32_t threads : {0U, 1U})
+      for (const Loss loss : {Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy}) {
+        model.loss = loss;
+        const auto records_of = [loss](std::vector<std::size_t> rows, const std::vector<float>& weights) {
+          const std::vector<float> all_inputs = floats(1, 21);
+          const std::vector<float> all_targets = integers<float>(2, 2, 12);
+          std::vector<float> inputs;
+          std::vector<float> targets;
+          std::vector<std::int64_t> labels;
+          for (const std::size_t row : rows) {
+            inputs.insert(inputs.end(), all_inputs.begin() + row * 7, all_inputs.begin() + row * 7 + 7);
+            targets.insert(targets.end(), all_targets.begin() + row * 4, all_targets.begin() + row * 4 + 4);
+            labels.push_back(static_cast<std::int64_t>(row));
+          }
+          TestBatch records = TestBatch(rows.size()).add(inputs);
+          if (!weights.empty()) records.add(weights);
+          return loss == Loss::kSoftmaxCrossEntropy ? records.add(labels) : records.add(targets);
+        };
+        Bench repeated(model, threads);
+        TestBatch three = records_of({0, 0, 2}, {});
+        const double expected = repeated.step(three);
+        model.has_weights = true;
+        Bench weighted(model, threads);
+        ASSERT_EQ(weighted.spec().columns.size(), 3U);
+        TestBatch with_weights = records_of({0, 1, 2}, {2.0F, 0.0F, 1.0F});
+        EXPECT_NEAR(weighted.step(with_weights), expected, 1e-6);
+        for (std::size_t i = 0; i < repeated.gradients().size(); ++i)
+          ASSERT_NEAR(weighted.gradients()[i], repeated.gradients()[i], 1e-6);
+        const Result<EngineOutput> evaluated = weighted.evaluate(with_weights);
+        ASSERT_TRUE(evaluated) << evaluated.error().message;
+        EXPECT_NEAR(evaluated->loss_sum / 3.0, expected, 1e-6);
+        model.has_weights = false;
+      }
+}
+
 TEST(AutogradModel, DropsByTheSeedAlone) {
   for (Case each : {mlp_case(), transformer_case("transformer", true), wide_deep_case()}) {
     each.model.dropout = 0.3;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/config/columns.h"
 #include "tests/workerd/input/input_files.h"
 
 namespace disttrain::input {
@@ -209,6 +210,45 @@ TEST_F(ColumnsTest, HashesNeverChange) {
   EXPECT_EQ(found[3], 37);
   EXPECT_EQ(found[6], 996);
   EXPECT_NE(found[2], found[8]) << "the second word counts too";
+}
+
+TEST_F(ColumnsTest, OneHotMakesANumberOfEachCategory) {
+  columns_ = {number("x"), category("w"), number("y"), label("k")};
+  columns_[1].one_hot = columns_[2].one_hot = true;
+  columns_[2].boundaries = {10, 20};
+  const auto dataset = load_text("x,w,y,k\n5,b,9,0\n6,a,20,1\n");
+  // w has the words a and b, and others; y has three ranges.
+  EXPECT_THAT(inputs(*dataset), ElementsAre(5, 0, 0, 1, 1, 0, 0,  //
+                                            6, 0, 1, 0, 0, 0, 1));
+  ASSERT_EQ(dataset->columns().size(), 2U) << "there are no categories";
+  const std::vector<ColumnPart>& parts = dataset->columns()[0].parts;
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[1].first, 1U);
+  EXPECT_THAT(parts[1].shape, ElementsAre(3U));
+  EXPECT_EQ(parts[2].first, 4U);
+  Source other = source_of("b.csv");
+  other.fitted = dataset->fitted_columns();
+  folder_.write("b.csv", "x,w,y,k\n7,never seen,10,0\n");
+  EXPECT_THAT(inputs(*load(other)), ElementsAre(7, 1, 0, 0, 0, 1, 0));
+}
+
+TEST_F(ColumnsTest, OneHotOfManyWordsIsRefused) {
+  columns_ = {category("w"), label("k")};
+  columns_[0].one_hot = true;
+  std::string text = "w,k\n";
+  for (std::uint32_t i = 0; i < kMaxOneHot; ++i) text += std::to_string(i) + ",0\n";
+  expect_bad(text, {"data.columns.w.one_hot makes 65537 numbers of each record", "data.columns.w.vocabulary"});
+}
+
+TEST_F(ColumnsTest, WeightsAreNumbersOfAtLeastZero) {
+  columns_ = {number("x"), column_of("w", ColumnKind::kWeight), label("k")};
+  const auto dataset = load_text("x,w,k\n5,0.5,0\n6,0,1\n");
+  EXPECT_THAT(values<float>(*dataset, "weights"), ElementsAre(0.5F, 0.0F));
+  EXPECT_THAT(inputs(*dataset), ElementsAre(5, 6));
+  expect_bad("x,w,k\n5,-1,0\n", {"a.csv:2: the weight -1", "in column 'w', expected a finite number of at least 0"});
+  expect_bad("x,w,k\n5,,0\n", {"a.csv:2: no value in column 'w'", "data.columns.w.missing"});
+  columns_[1].missing = 3.0;
+  EXPECT_THAT(values<float>(*load_text("x,w,k\n5,,0\n6,2,1\n"), "weights"), ElementsAre(3.0F, 2.0F));
 }
 
 TEST_F(ColumnsTest, WrongFilesAreRefusedWithFileLineAndColumn) {

@@ -114,6 +114,31 @@ TEST_F(Streamed, RecordsAreThoseOfTheSameSetInMemory) {
   EXPECT_GT(streamed->figures()->decode_ns, 0U);
 }
 
+TEST_F(Streamed, OneHotColumnsAndWeightsAreThoseOfTheSameSetInMemory) {
+  write_files(3, 500);
+  const auto load_with = [this](std::uint64_t memory) {
+    Source source = source_of(memory);
+    source.columns[1].one_hot = true;
+    source.columns.push_back(column_of("weight", ColumnKind::kWeight));
+    source.columns.back().from = "x";
+    return load(source);
+  };
+  const auto memory = load_with(1 << 30);
+  const auto streamed = load_with(1);
+  ASSERT_EQ(memory->columns().size(), 3U);
+  ASSERT_EQ(streamed->columns().size(), 3U);
+  const std::vector<std::uint64_t> indices = {1499, 0, 499, 500, 501, 7, 7, 1000};
+  ASSERT_EQ(memory->columns()[0].elements, 1U + 8U);
+  EXPECT_EQ(streamed->columns()[0].elements, 9U);
+  EXPECT_EQ(gather<float>(*memory, indices, 0, DType::kFloat32, 9),
+            gather<float>(*streamed, indices, 0, DType::kFloat32, 9));
+  for (const Dataset* each : {memory.get(), streamed.get()}) {
+    EXPECT_EQ(each->columns()[2].name, "weights");
+    EXPECT_THAT(gather<float>(*each, indices, 2, DType::kFloat32, 1),
+                testing::ElementsAre(1499, 0, 499, 500, 501, 7, 7, 1000));
+  }
+}
+
 TEST_F(Streamed, RecordsOfARangeAreThoseOfTheSameSetInMemory) {
   write_files(3, 500);
   Source part = source_of(1 << 30);

@@ -71,6 +71,7 @@ struct Records {
 struct Wanted {
   at::Tensor labels;   // int64 [rows], or undefined
   at::Tensor targets;  // float32 [rows, outputs], or undefined
+  at::Tensor weights;  // float32 [rows], or undefined: all are 1
 };
 
 template <typename T>
@@ -205,25 +206,32 @@ class AutogradModel final : public Computation {
   Wanted wanted(const Records& records) const {
     const std::vector<at::Tensor>& columns = records.columns;
     const std::string& name = spec_.columns.back().name;
-    if (name == "targets") return {{}, columns.back()};
-    if (name == "labels") return {columns.back(), {}};
+    const at::Tensor weights = model_.has_weights ? columns[columns.size() - 2] : at::Tensor();
+    if (name == "targets") return {{}, columns.back(), weights};
+    if (name == "labels") return {columns.back(), {}, weights};
     // A transformer: the label of each token is the next one.
     const at::Tensor labels = columns.back().narrow(1, 1, columns.back().size(1) - 1).to(at::kLong).flatten();
-    return {records.rows.defined() ? labels.index_select(0, records.rows) : labels, {}};
+    return {records.rows.defined() ? labels.index_select(0, records.rows) : labels, {}, {}};
   }
 
-  // The sum over the rows.
+  // The sum over the rows, each times its weight.
   at::Tensor loss_sum(const at::Tensor& outputs, const Wanted& expected) const {
+    if (!expected.weights.defined()) return losses(outputs, expected, at::Reduction::Sum);
+    const at::Tensor each = losses(outputs, expected, at::Reduction::None);  // [rows] or [rows, outputs]
+    return ((each.dim() == 2 ? each.sum(1) : each) * expected.weights).sum();
+  }
+
+  at::Tensor losses(const at::Tensor& outputs, const Wanted& expected, at::Reduction::Reduction reduction) const {
     switch (model_.loss) {
       case Loss::kSoftmaxCrossEntropy:
-        return at::cross_entropy_loss(outputs, expected.labels, class_weights_, at::Reduction::Sum, -100,
+        return at::cross_entropy_loss(outputs, expected.labels, class_weights_, reduction, -100,
                                       model_.label_smoothing);
       case Loss::kSigmoidCrossEntropy:
-        return at::binary_cross_entropy_with_logits(outputs, expected.targets, {}, {}, at::Reduction::Sum);
+        return at::binary_cross_entropy_with_logits(outputs, expected.targets, {}, {}, reduction);
       case Loss::kMse:
         break;
     }
-    return at::mse_loss(outputs, expected.targets, at::Reduction::Sum) / outputs.size(1);
+    return at::mse_loss(outputs, expected.targets, reduction) / outputs.size(1);
   }
 
   const ModelSection model_;

@@ -71,7 +71,16 @@ TEST(ColumnKeys, MistakesAreRefusedWithTheirPlace) {
   EXPECT_THAT(error_of(x + y + "z = { kind = \"label\" }\n"),
               testing::AllOf(HasSubstr("job.toml:16:14:"), HasSubstr("data.columns.y is the label already")));
   EXPECT_THAT(error_of(x + y + "z = { hash = 3 }\n"), HasSubstr("data.columns.z.kind"));
-  EXPECT_THAT(error_of(x + y + "z = { kind = \"weight\" }\n"), HasSubstr("not in this version"));
+  const std::string w = "w = { kind = \"weight\" }\n";
+  EXPECT_EQ(error_of(x + y + w), "");
+  EXPECT_THAT(error_of(x + y + w + "z = { kind = \"weight\" }\n"), HasSubstr("data.columns.w is the weight already"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"weight\", missing = -1 }\n"), HasSubstr("a weight is at least 0"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", one_hot = true }\n"), HasSubstr("or boundaries"));
+  EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", hash = 100000, one_hot = true }\n"),
+              HasSubstr("makes 100000 numbers of each record"));
+  EXPECT_THAT(error_of(x + y + "a = { kind = \"category\", one_hot = true }\nb = { kind = \"category\" }\n" +
+                       "z = { kind = \"category\", cross = [\"a\", \"b\"], hash = 2 }\n"),
+              HasSubstr("names \"a\", expected columns of the kind \"category\""));
   EXPECT_THAT(error_of(x + y + "z = 3\n"), HasSubstr("a table such as { kind = \"numeric\" }"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", hash = 3 }\n"), HasSubstr("kind = \"category\""));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", missing = 3 }\n"), HasSubstr("kind = \"numeric\""));
@@ -94,6 +103,17 @@ TEST(ColumnKeys, ModelsWithoutCategoriesRefuseThem) {
   const Result<JobConfig> read = read_job(job);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message, HasSubstr("data.columns.x is a category, which model.builtin = \"mlp\" doesn't"));
+}
+
+TEST(ColumnKeys, ModelsWithoutCategoriesTakeOneHotColumns) {
+  std::string job = job_of_columns(
+      "x = { kind = \"category\", one_hot = true }\ny = { kind = \"label\" }\nw = { kind = \"weight\" }\n");
+  job.replace(job.find("\"wide_deep\""), 11, "\"mlp\"\nlayers = [4, 2]");
+  const Result<JobConfig> read = read_job(job);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->data.columns[0].one_hot);
+  EXPECT_TRUE(read->model.has_weights);
+  EXPECT_THAT(job_toml(*read), HasSubstr("x = { kind = \"category\", one_hot = true }"));
 }
 
 TEST(ColumnKeys, MissingWordsNeedColumns) {
