@@ -21,6 +21,7 @@
 #include "workerd/input/keep_fitted.h"
 #include "workerd/input/numbered_dataset.h"
 #include "workerd/input/parquet/parquet_functions.h"
+#include "workerd/input/unlabelled_dataset.h"
 #include "workerd/predict/outputs_file.h"
 #include "workerd/predict/single_computation.h"
 #include "workerd/predict/stored_parameters.h"
@@ -44,7 +45,9 @@ Result<std::unique_ptr<input::Dataset>> load_records(const input::Source& source
   if (source.files.empty())
     return fail(ErrorCode::kConfig,
                 "the checkpoint's job has no [evaluate], so there are no records to predict: name them with --files");
-  return input::load_dataset(source);
+  Result<std::unique_ptr<input::Dataset>> records = input::load_dataset(input::without_labels(source));
+  if (!records) return records;
+  return input::with_zero_labels(std::move(*records), source.columns);
 }
 
 // A trainer without [data] has the records to predict itself. Options that name other records would be ignored.
