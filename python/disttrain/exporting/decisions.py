@@ -18,9 +18,13 @@ from torch.overrides import TorchFunctionMode
 
 from disttrain.exporting.errors import ExportError
 
-# The methods that make a number, a list or an array of a tensor.
-_DECIDING = frozenset(["__bool__", "__int__", "__float__", "__index__", "__complex__", "item", "tolist", "numpy"])
-_TRACER = os.path.join(os.path.dirname(torch.__file__), "fx", "")
+# The methods that make a number, a list, an array or a text of a tensor.
+_DECIDING = frozenset(
+    "__array__ __bool__ __complex__ __float__ __format__ __index__ __int__ item numpy tolist".split()
+)
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+# The files of torch that call these methods, or a watch, in the model's place.
+_BETWEEN = (os.path.join(_TORCH, "fx", ""), os.path.join(_TORCH, "overrides.py"), os.path.join(_TORCH, "_tensor.py"))
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -34,11 +38,13 @@ class DecisionWatch(TorchFunctionMode):
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         if getattr(function, "__name__", "") in _DECIDING:
-            self._note(sys._getframe(1))
+            self._note(_caller(sys._getframe(1)))
         return function(*arguments, **(keywords or {}))
 
     def _note(self, frame):
-        self._places.setdefault((frame.f_code.co_filename, frame.f_lineno), self._layers.current())
+        place = frame.f_code.co_filename, frame.f_lineno
+        self._places.setdefault(place, self._layers.current())
+        return place
 
     def check(self, warnings):
         """`warnings`: those of the trace. Fails if one of them is about a place that the watch has seen."""
@@ -55,6 +61,32 @@ class DecisionWatch(TorchFunctionMode):
             + (f" ({line})" if line else "")
             + f", and {why}; compute it with tensors, as torch.where does, or let workers run your script (model.trainer)"
         )
+
+
+class ValueLog(DecisionWatch):
+    """The same, and it compares the values that several runs of the model take into Python."""
+
+    def __init__(self, layers):
+        super().__init__(layers)
+        self._taken = []  # for each run: (place, value)
+
+    def run(self):
+        """Enter what this returns for a run."""
+        self._taken.append([])
+        return self
+
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        result = function(*arguments, **(keywords or {}))
+        if getattr(function, "__name__", "") in _DECIDING:
+            place = self._note(_caller(sys._getframe(1)))
+            self._taken[-1].append((place, repr(result.tolist() if hasattr(result, "tolist") else result)))
+        return result
+
+    def check_equal(self, why):
+        """Fails if two runs took different values. The error names the first place that did, and says `why`."""
+        for values in zip(*self._taken):
+            if len(set(values)) > 1:
+                raise ExportError(self._text(values[0][0], why))
 
 
 class SymbolWatch(DecisionWatch):
@@ -94,6 +126,6 @@ class SymbolWatch(DecisionWatch):
 
 def _caller(frame):
     """The model's frame that made the call. The trace has torch function modes of its own, which were called first."""
-    while frame.f_back and frame.f_code.co_filename.startswith(_TRACER):
+    while frame.f_back and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
     return frame

@@ -14,6 +14,7 @@ import torch
 
 from disttrain.exporting import sidecar
 from disttrain.exporting.batch import DTYPES
+from disttrain.exporting.decisions import ValueLog
 from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 from disttrain.exporting.limits import LimitFinder
 from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
@@ -84,32 +85,46 @@ class Functions:
 
     def refuse_sum(self):
         """Fails if the loss is a sum over the batch. The loss of the same records twice and three times then grows by
-        equal parts; that of a contrastive loss, for example, grows less and less. The model runs in evaluation mode, in
-        which batch norm and dropout treat each record by itself."""
-        if not self.batch.dynamic:
+        equal parts; that of a contrastive loss, for example, grows less and less. It also grows so if the model takes a
+        sum over the batch into Python. The error then names that line, and not the loss."""
+        log = ValueLog(self.described.layers)
+        losses = self._losses_of_repeats(log) if self.batch.dynamic else None
+        if losses is None:
             return
-        values = {variable.name: variable.tensor.detach().clone() for variable in self.described.variables}
-        self.described.set_training(False)
-        losses = []
-        for times in (1, 2, 3):
-            columns = {name: torch.cat([column.example] * times) for name, column in self.columns.items()}
-            try:
-                with torch.no_grad(), torch.random.fork_rng(devices=[]), self.described.with_values(values):
-                    torch.manual_seed(1)
-                    loss, _ = self.forward(columns)
-            except Exception:  # tracing finds out what is wrong
-                return
-            if loss.numel() != 1:
-                return
-            losses.append(float(loss))
         first, second = losses[1] - losses[0], losses[2] - losses[1]
         if abs(first) < 0.25 * abs(losses[0]) or abs(second - first) > 0.05 * abs(first) or first == 0:
             return
+        log.check_equal(
+            f"the loss grows with the number of records: it is {losses[0]:.6g} for example_batch, and {losses[1]:.6g} if each "
+            "record comes twice"
+        )
         raise ExportError(
             f"export: the loss of example_batch is {losses[0]:.6g}, and {losses[1]:.6g} if each record comes twice; expected "
             'the mean over the batch, which stays the same. Use reduction="mean", or return one value per record '
             '(reduction="none")'
         )
+
+    def _losses_of_repeats(self, log):
+        """The losses of example_batch, and of its records twice and three times. None if it can't be computed, or has one
+        value for each record. The model runs in evaluation mode, in which batch norm and dropout treat each record by
+        itself."""
+        described = self.described
+        values = {variable.name: variable.tensor.detach().clone() for variable in described.variables}
+        described.set_training(False)
+        losses = []
+        for times in (1, 2, 3):
+            columns = {name: torch.cat([column.example] * times) for name, column in self.columns.items()}
+            try:
+                with torch.no_grad(), torch.random.fork_rng(devices=[]), described.with_values(values):
+                    torch.manual_seed(1)
+                    with described.layers.watch(), log.run():
+                        loss, _ = self.forward(columns)
+            except Exception:  # tracing finds out what is wrong
+                return None
+            if loss.numel() != 1:
+                return None
+            losses.append(float(loss))
+        return losses
 
     def step(self, *arguments):
         described = self.described

@@ -8,6 +8,7 @@ import in_torch
 
 in_torch.run(__file__)
 
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -63,6 +64,21 @@ class BranchOnSizeOfTheLayer(nn.Module):
 class ThroughNumpy(nn.Module):
     def forward(self, hidden):
         return torch.from_numpy(hidden.detach().numpy()) * 2
+
+
+class ScaledByASum(nn.Module):
+    def forward(self, hidden):
+        return hidden * hidden.sum().item()
+
+
+class ScaledByAText(nn.Module):
+    def forward(self, hidden):
+        return hidden * float(f"{hidden.detach().abs().sum()}")
+
+
+class ScaledByAnArray(nn.Module):
+    def forward(self, hidden):
+        return hidden * float(np.asarray(hidden.detach()).sum())
 
 
 class ConstantOfSize(nn.Module):
@@ -204,6 +220,23 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused(*texts, model=noisy, loss=nn.CrossEntropyLoss(reduction="sum"), ending=".pt")
         self.assert_refused(*texts, loss=lambda outputs, labels: nn.functional.cross_entropy(outputs, labels, reduction="sum") / 4)
         self.assert_refused(*texts, loss=lambda outputs, labels: -nn.functional.cross_entropy(outputs, labels, reduction="sum"))
+
+    def test_LossThatGrowsByAValueInPythonNamesTheLine(self):
+        for layer, line in [
+            (ScaledByASum(), "return hidden * hidden.sum().item()"),
+            (ScaledByAText(), 'return hidden * float(f"{hidden.detach().abs().sum()}")'),
+            (ScaledByAnArray(), "return hidden * float(np.asarray(hidden.detach()).sum())"),
+        ]:
+            name = f'layer "1" ({type(layer).__name__}) uses a tensor\'s value in Python at {__file__}:'
+            texts = (name, f" ({line}), and the loss grows with the number of records: it is ", "; compute it with tensors")
+            options = {"model": nn.Sequential(nn.Linear(6, 3), layer), "limits": {"labels": None}}
+            for ending in (".pt", ".pt2"):
+                self.assert_refused(*texts, loss=lambda outputs, labels: outputs.abs().mean(), ending=ending, **options)
+        # The same value in each run isn't the reason.
+        text = "expected the mean over the batch"
+        self.assert_refused(
+            text, loss=lambda outputs, labels: nn.functional.cross_entropy(outputs, labels, reduction="sum") * torch.ones(()).item()
+        )
 
     def test_LossThatIsNoSumIsTaken(self):
         def contrastive(outputs):
