@@ -7,6 +7,7 @@ import numpy as np
 from disttrain import tree
 from disttrain.errors import DisttrainError
 from disttrain.variable import Variable, kept_as, split
+from disttrain.wrapping import STATE, check_arrays
 
 
 class ArrayModel:
@@ -14,29 +15,38 @@ class ArrayModel:
 
     def __init__(self, parameters, state=None):
         """`parameters` and `state` are trees of arrays (tree.py). The values are copied."""
-        if hasattr(parameters, "shape"):
-            raise DisttrainError(
-                f"job.wrap() got one array, a {type(parameters).__name__} with the shape {list(parameters.shape)}; expected "
-                'a torch module, or a dict, list or tuple of arrays, such as {"weights": array}: a variable needs a name'
-            )
         self._trees = {"trainable": parameters, "state": {} if state is None else state}
         self.variables = []
         self._initial = []
         self._names = {}  # kind -> names, in the order of the leaves
         for kind, arrays in self._trees.items():
-            leaves = tree.flatten(arrays)
-            self._names[kind] = list(leaves)
-            for name, leaf in leaves.items():
-                value = np.asarray(leaf)
-                if not np.issubdtype(value.dtype, np.floating) and not _is_bfloat16(value):
-                    raise DisttrainError(f'the array "{name}" has values of type {value.dtype}; expected floats')
-                if value.size == 0:
-                    raise DisttrainError(f'the array "{name}" has no elements (shape {list(value.shape)}): remove it')
-                self.variables.append(Variable(name, value.shape, kind, kept_as(value.dtype)))
-                self._initial.append(np.array(value, self.variables[-1].dtype))
+            self._add(kind, arrays)
+        if not self._names["trainable"]:
+            raise DisttrainError(
+                f"job.wrap() got a {type(parameters).__name__} without arrays; expected at least one array of floats"
+            )
         self._begins = []
         self._views = {}  # key of the flat arrays -> the views of parameters and gradients
         self._now = None
+
+    def _add(self, kind, arrays):
+        where = "job.wrap()" if kind == "trainable" else STATE
+        check_arrays(arrays, where)
+        leaves = tree.flatten(arrays, where)
+        self._names[kind] = list(leaves)
+        for name, leaf in leaves.items():
+            value = np.asarray(leaf)
+            if not np.issubdtype(value.dtype, np.floating) and not _is_bfloat16(value):
+                raise DisttrainError(
+                    f'{where} got the array "{name}" with values of type {value.dtype}; expected floats, because the '
+                    "cluster averages them: leave other arrays out of the tree"
+                )
+            if value.size == 0:
+                raise DisttrainError(
+                    f'{where} got the array "{name}" without elements (shape {list(value.shape)}); leave it out of the tree'
+                )
+            self.variables.append(Variable(name, value.shape, kind, kept_as(value.dtype)))
+            self._initial.append(np.array(value, self.variables[-1].dtype))
 
     def initial(self):
         return self._initial
@@ -90,9 +100,9 @@ class ArrayModel:
         is_rehearsal = self._now is None
         unused = self._initial, self._initial
         parameter_views, gradient_views = unused if is_rehearsal else self._now[2:]
-        given = tree.flatten(gradients)
+        given = tree.flatten(gradients, "job.push_pull()")
         self._check_names("gradients", given, self._names["trainable"])
-        given_state = tree.flatten(state) if state is not None else {}
+        given_state = tree.flatten(state, "job.push_pull(state=...)") if state is not None else {}
         if state is not None:
             self._check_names("state", given_state, self._names["state"])
         for variable, old, to in zip(self.variables, parameter_views, gradient_views):

@@ -6,6 +6,7 @@ import sys
 from disttrain.batch import collate as collate_samples
 from disttrain.connection import SOCKET_VARIABLE
 from disttrain.errors import DisttrainError
+from disttrain.wrapping import kind_of
 
 _is_initialized = False  # init() was called in this process
 
@@ -97,6 +98,7 @@ class Job:
         """
         if function is None:
             return lambda later: self.on_evaluate(later, dataset=dataset, collate=collate)
+        _check_function("job.on_evaluate()", function)
         self._require_no_loop("job.on_evaluate()")
         self._evaluate = function
         self._evaluation_data = dataset
@@ -105,6 +107,7 @@ class Job:
 
     def on_predict(self, function):
         """`function(batch)` returns the model's outputs, an array with the shape [records, outputs]."""
+        _check_function("job.on_predict()", function)
         self._require_no_loop("job.on_predict()")
         self._predict = function
         return function
@@ -237,6 +240,11 @@ class Optimizer:
     def step(self, loss, **metrics):
         """As job.step()."""
         self._job.step(loss, **metrics)
+
+
+def _check_function(where, function):
+    if not callable(function):
+        raise DisttrainError(f"{where} got {kind_of(function)}; expected a function of a batch")
 
 
 def _check_dataset(where, dataset):

@@ -30,7 +30,10 @@ class TorchModel:
             if parameter.requires_grad:
                 self._add(name, parameter, "trainable")
         if not any(variable.kind == "trainable" for variable in self.variables):
-            raise DisttrainError("the module has no parameter that requires a gradient")
+            raise DisttrainError(
+                f"job.wrap() got a module ({type(module).__name__}) that has no parameter that requires a gradient; expected "
+                "at least one, because a job trains"
+            )
         self._outside = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
         self.read_values()
         self._begins = []
@@ -49,6 +52,11 @@ class TorchModel:
             )
         if tensor.numel() == 0:
             raise DisttrainError(f'"{name}" has no elements (shape {list(tensor.shape)}): remove it from the module')
+        if tensor.is_meta:
+            raise DisttrainError(
+                f'job.wrap() got a module whose "{name}" is on the device meta, without values; expected values: call '
+                "module.to_empty(device=...) and initialize it before job.wrap()"
+            )
         if tensor.is_complex() or tensor.layout != torch.strided:
             raise DisttrainError(
                 f'"{name}" is of type {tensor.dtype} and layout {tensor.layout}; expected a dense tensor of real numbers'

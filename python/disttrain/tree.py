@@ -1,15 +1,25 @@
 """Trees of arrays: dicts, lists and tuples whose leaves are arrays of NumPy or JAX."""
 
-import sys
+import numbers
 
 from disttrain.errors import DisttrainError
 
 
-def flatten(tree):
-    """Returns a dict: name of a leaf, as in "layer0/weight" -> leaf. Dicts are in their own order."""
+def flatten(tree, what):
+    """Returns a dict: name of a leaf, as in "layer0/weight" -> leaf. Dicts are in their own order. A leaf may be any
+    object, except None, which is left out. `what` begins the sentence of an error."""
     leaves = {}
-    _collect(_plain(tree), "", leaves)
+    _collect(_plain(tree), "", leaves, what)
     return leaves
+
+
+def is_tree(value):
+    return _children(_plain(value)) is not None
+
+
+def is_array(value):
+    """Whether a leaf is an array, or a number, which counts as an array without dimensions."""
+    return isinstance(value, numbers.Number) or (hasattr(value, "shape") and hasattr(value, "dtype"))
 
 
 def build(tree, leaves):
@@ -25,23 +35,23 @@ def _children(tree):
     return None
 
 
-def _collect(tree, name, leaves):
+def _collect(tree, name, leaves, what):
     children = _children(tree)
     if children is None:
         if tree is None:
             return
         if name in leaves:
-            raise DisttrainError(f'two arrays have the name "{name}"')
+            raise DisttrainError(f'{what} got two arrays with the name "{name}"; expected keys that give different names')
         leaves[name] = tree
         return
     for key, child in children:
         if "/" in str(key):
-            raise DisttrainError(f'the key "{key}" of a tree of arrays has a "/"')
+            raise DisttrainError(f'{what} got the key "{key}"; expected keys without "/"')
         child_name = f"{name}/{key}" if name else str(key)
         if hasattr(child, "shape") and child_name not in leaves:
             leaves[child_name] = child
         else:
-            _collect(_plain(child), child_name, leaves)
+            _collect(_plain(child), child_name, leaves, what)
 
 
 def _build(tree, name, leaves):
@@ -56,11 +66,6 @@ def _build(tree, name, leaves):
 
 def _plain(tree):
     # flax's FrozenDict and similar classes are mappings, but no dicts.
-    if not isinstance(tree, dict) and hasattr(tree, "items") and hasattr(tree, "keys"):
+    if not isinstance(tree, (dict, type)) and hasattr(tree, "items") and hasattr(tree, "keys"):
         return dict(tree.items())
-    jax = sys.modules.get("jax")
-    if jax is not None and _children(tree) is None and tree is not None and not hasattr(tree, "shape"):
-        raise DisttrainError(
-            f"a tree of arrays has a {type(tree).__name__}; expected dicts, lists and tuples of arrays"
-        )
     return tree

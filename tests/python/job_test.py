@@ -323,9 +323,9 @@ def evaluate(batch):
             "is a tree of arrays: call job.push_pull": linear(show="job.step(loss=1)"),
             "didn't call job.step()": "import disttrain, numpy as np\njob = disttrain.init()\n"
             "job.wrap({'w': np.ones(4)})\nfor batch in job.batches([1]): pass",
-            "job.wrap() got one array, a ndarray with the shape [20]": "import disttrain, numpy as np\n"
+            "job.wrap() got one array (ndarray) with the shape [20]": "import disttrain, numpy as np\n"
             "disttrain.init().wrap(np.zeros(20))",
-            'the array "layer/b" has no elements (shape [0])': linear().replace("np.zeros(1", "np.zeros(0"),
+            'the array "layer/b" without elements (shape [0])': linear().replace("np.zeros(1", "np.zeros(0"),
             "expected floats": linear(before="").replace('np.ones((2, 2), "f4")', "np.ones((2, 2), int)"),
             'without a "loss"': linear(init="", before="job.on_evaluate(lambda batch: {'accuracy': 1})"),
             "can't be stacked": linear(init="", data="[np.zeros(1), np.zeros(2)]"),

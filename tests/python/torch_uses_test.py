@@ -211,7 +211,7 @@ SENTENCES = {
     "a_module_moved_in_the_loop": '"a.weight" isn\'t in the worker\'s memory any more',
     "a_lazy_module": 'has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()',
     "an_empty_parameter": '"weight" has no elements (shape [2, 0]): remove it from the module',
-    "a_frozen_module": "the module has no parameter that requires a gradient",
+    "a_frozen_module": "that has no parameter that requires a gradient; expected at least one",
 }
 VALUES = {
     "gradients_are_in_the_array_without_a_copy": (ONE_STEP[1:], ONE_STEP),
