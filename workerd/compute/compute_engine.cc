@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "workerd/compute/sink_call.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -65,6 +66,7 @@ class ComputeEngine final : public Engine {
   }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    DISTTRAIN_CHECK(!is_calling_sink_);
     layout_ = layout;
     parameters_ = parameters;
     gradients_ = gradients;
@@ -74,14 +76,15 @@ class ComputeEngine final : public Engine {
   Result<std::vector<float>> initial_values() override { return computation_->initial_values(); }
 
   void start(const EngineInput& input, EngineSink& sink) override {
-    DISTTRAIN_CHECK(sink_ == nullptr);
+    DISTTRAIN_CHECK(sink_ == nullptr && !is_calling_sink_);
     if (input.batch.examples == 0) return finish_empty(input.program, sink);
     if (took_[static_cast<std::size_t>(input.program)] >= kShort) return start_on_thread(input, sink);
-    const RangeReady ready = [&sink](std::uint64_t begin, std::uint64_t end) { sink.ready(begin, end); };
-    sink.finished(run(input, ready));
+    const RangeReady ready = [this, &sink](std::uint64_t begin, std::uint64_t end) { call_ready(sink, begin, end); };
+    call_finished(sink, run(input, ready));
   }
 
   void abort() override {
+    DISTTRAIN_CHECK(!is_calling_sink_);
     if (std::exchange(sink_, nullptr) == nullptr) return;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !work_; });
@@ -98,9 +101,18 @@ class ComputeEngine final : public Engine {
         if (variable.kind == VariableKind::kState)
           std::copy_n(parameters_.begin() + begin, word_count(variable), gradients_.begin() + begin);
       }
-      sink.ready(0, gradients_.size());
+      call_ready(sink, 0, gradients_.size());
     }
-    sink.finished(EngineOutput{});
+    call_finished(sink, EngineOutput{});
+  }
+
+  void call_ready(EngineSink& sink, std::uint64_t begin, std::uint64_t end) {
+    const SinkCall call(is_calling_sink_);
+    sink.ready(begin, end);
+  }
+  void call_finished(EngineSink& sink, const Result<EngineOutput>& output) {
+    const SinkCall call(is_calling_sink_);
+    sink.finished(output);
   }
 
   Result<EngineOutput> run(const EngineInput& input, const RangeReady& ready) {
@@ -177,7 +189,8 @@ class ComputeEngine final : public Engine {
     }
   }
 
-  // On the loop: passes on what the thread has done so far.
+  // On the loop: passes on what the thread has done so far. If the sink runs the loop, this function runs within
+  // itself. The outer call then has no result, because the thread was still computing.
   void deliver() {
     if (sink_ == nullptr) return;  // aborted
     std::uint64_t end = 0;
@@ -189,10 +202,10 @@ class ComputeEngine final : public Engine {
       result.swap(result_);
     }
     EngineSink& sink = *sink_;
-    if (end > announced_) sink.ready(std::exchange(announced_, end), end);
+    if (end > announced_) call_ready(sink, std::exchange(announced_, end), end);
     if (!result) return;
     sink_ = nullptr;
-    sink.finished(*result);
+    call_finished(sink, *result);
   }
 
   const std::unique_ptr<Computation> computation_;
@@ -206,6 +219,7 @@ class ComputeEngine final : public Engine {
   std::span<float> gradients_;
   EngineSink* sink_ = nullptr;   // of the computation on the thread
   std::uint64_t announced_ = 0;  // the elements that the sink knows to be final
+  bool is_calling_sink_ = false;
 
   // Owned by the thread that computes.
   std::array<std::chrono::steady_clock::duration, 3> took_ = {};  // by Program: how long its newest computation took

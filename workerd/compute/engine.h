@@ -3,7 +3,11 @@
 // All calls come from one thread, the worker's step thread, and the engine calls the sink on the same thread. A
 // computation starts and finishes apart, so that the thread's event loop runs meanwhile. An engine has two ways to do
 // this. It computes elsewhere, on a thread or in a process of its own, and posts its calls of the sink to the loop. Or
-// it computes inside start() and calls the sink from there; each call of StepSink::ready() lets the loop run.
+// it computes inside start() and calls the sink from there; each call of EngineSink::ready() lets the loop run.
+//
+// During a call of the sink nobody calls start(), open() or abort(), or destroys the engine: a computation inside
+// start() couldn't be ended. If the sink runs the event loop, an event that leads to such a call waits until start()
+// has returned (StepThread::post()). The engines check this.
 //
 // Bits: builtin models, packages from PyTorch, and packages from JAX on XLA's CPU plugin promise the same gradients, to
 // the last bit, for the same parameters, batch, seed, processor and number of threads. Other plugins and trainers
@@ -72,7 +76,7 @@ class EngineSink {
   // words any more in this step. So the caller may send the gradients, and overwrite the parameters. For a state
   // variable, the "gradient" is its new value. The ranges are in ascending order and without gaps. They begin and end
   // between two elements. Before finished() without an error they have covered everything. The call may run the event
-  // loop.
+  // loop, and there the engine may go on with the same computation, up to finished().
   virtual void ready(std::uint64_t begin, std::uint64_t end) = 0;
 
   // The computation is over: the last call. After an error (out of memory, a label out of range, a dead trainer) the

@@ -6,6 +6,7 @@
 #include "common/check.h"
 #include "workerd/compute/ready_front.h"
 #include "workerd/compute/records.h"
+#include "workerd/compute/sink_call.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -18,6 +19,7 @@ class FakeEngine final : public Engine {
   Status takes(Program, std::uint64_t) const override { return {}; }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
+    DISTTRAIN_CHECK(!is_calling_sink_);
     DISTTRAIN_CHECK(layout.model == spec_);
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(spec_));
     DISTTRAIN_CHECK_EQ(gradients.size(), element_count(spec_));
@@ -31,13 +33,16 @@ class FakeEngine final : public Engine {
   Result<std::vector<float>> initial_values() override { return std::vector<float>(); }
 
   void start(const EngineInput& input, EngineSink& sink) override {
+    DISTTRAIN_CHECK(!is_calling_sink_);
+    const SinkCall call(is_calling_sink_);
     const Records records = records_of(input.batch);
     if (Status status = check(records); !status) return sink.finished(tl::unexpected(status.error()));
     if (input.program == Program::kStep) return step(records, sink);
     evaluate(records, sink);
   }
 
-  void abort() override {}
+  // There is nothing to end, because each computation ends inside start().
+  void abort() override { DISTTRAIN_CHECK(!is_calling_sink_); }
 
  private:
   void step(const Records& records, EngineSink& sink) {
@@ -106,6 +111,7 @@ class FakeEngine final : public Engine {
   std::span<float> gradients_;
   std::array<double, 2> accuracy_ = {};
   ReadyFront front_;
+  bool is_calling_sink_ = false;
 };
 
 }  // namespace

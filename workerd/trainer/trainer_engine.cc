@@ -9,6 +9,7 @@
 #include "common/daemon/clock.h"
 #include "common/doubles.h"
 #include "common/timeouts.h"
+#include "workerd/compute/sink_call.h"
 
 namespace disttrain::workerd {
 
@@ -91,6 +92,7 @@ TrainerEngine::TrainerEngine(TrainerOptions options, TrainerWorld world)
       alive_(std::make_shared<bool>(true)) {}
 
 TrainerEngine::~TrainerEngine() {
+  DISTTRAIN_CHECK(!is_calling_sink_);
   *alive_ = false;
   if (trainer_) trainer_->end(options_.end_timeout);
 }
@@ -181,7 +183,7 @@ Status TrainerEngine::send(nlohmann::json message, std::span<const Arena::Place>
 // ---- the engine's calls ----
 
 Status TrainerEngine::open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) {
-  DISTTRAIN_CHECK(sink_ == nullptr);
+  DISTTRAIN_CHECK(sink_ == nullptr && !is_calling_sink_);
   DISTTRAIN_CHECK(world_.arena.find(std::as_bytes(parameters)).has_value());
   DISTTRAIN_CHECK(world_.arena.find(std::as_bytes(gradients)).has_value());
   if (Status ok = ensure_running(); !ok) return ok;
@@ -210,7 +212,7 @@ Result<std::vector<float>> TrainerEngine::initial_values() {
 }
 
 void TrainerEngine::start(const EngineInput& input, EngineSink& sink) {
-  DISTTRAIN_CHECK(sink_ == nullptr && is_open_);
+  DISTTRAIN_CHECK(sink_ == nullptr && is_open_ && !is_calling_sink_);
   sink_ = &sink;
   program_ = input.program;
   examples_ = input.batch.examples;
@@ -267,7 +269,6 @@ Status TrainerEngine::send_start(const EngineInput& input) {
 
 // The engine doesn't ask the trainer about a batch without records.
 void TrainerEngine::finish_empty(const EngineInput& input) {
-  EngineSink& sink = *std::exchange(sink_, nullptr);
   EngineOutput output;
   if (input.program != Program::kPredict) {
     metrics_.assign(accumulator_size(spec_.metrics), 0.0);
@@ -281,12 +282,13 @@ void TrainerEngine::finish_empty(const EngineInput& input) {
       std::ranges::copy(parameters_.subspan(layout_.variable_begins[v], words),
                         gradients_.subspan(layout_.variable_begins[v]).begin());
     }
-    sink.ready(0, gradients_.size());
+    announce(gradients_.size());
   }
-  sink.finished(output);
+  call_finished(output);
 }
 
 void TrainerEngine::abort() {
+  DISTTRAIN_CHECK(!is_calling_sink_);
   if (std::exchange(sink_, nullptr) == nullptr || !trainer_) return;
   clock_.cancel();
   // The trainer goes on computing. Its answer must come before the arrays may be used for something else.
@@ -361,7 +363,7 @@ void TrainerEngine::handle_ready(const TrainerReady& ready) {
     return fail_computation(drop_trainer(trainer_->refuse(
         "announced the gradients of the words " + std::to_string(ready_) + " to " + std::to_string(end) + " of " +
         std::to_string(gradients_.size()) + "; expected ascending ranges of a step's gradients")));
-  sink_->ready(std::exchange(ready_, end), end);
+  announce(end);
 }
 
 void TrainerEngine::handle_finished(TrainerFinished& finished) {
@@ -379,12 +381,19 @@ void TrainerEngine::handle_finished(TrainerFinished& finished) {
   trainer_->set_activity("between two computations");
   metrics_ = std::move(finished.metrics);
   outputs_ = std::move(finished.outputs);
-  if (program_ == Program::kStep && ready_ < gradients_.size()) {
-    sink_->ready(std::exchange(ready_, gradients_.size()), gradients_.size());
-    if (sink_ == nullptr) return;  // the caller has aborted meanwhile
-  }
-  EngineSink& sink = *std::exchange(sink_, nullptr);
-  sink.finished(EngineOutput{finished.loss_sum, examples_, metrics_, outputs_});
+  if (program_ == Program::kStep && ready_ < gradients_.size() && !announce(gradients_.size())) return;
+  call_finished(EngineOutput{finished.loss_sum, examples_, metrics_, outputs_});
+}
+
+bool TrainerEngine::announce(std::uint64_t end) {
+  const SinkCall call(is_calling_sink_);
+  sink_->ready(std::exchange(ready_, end), end);
+  return sink_ != nullptr;
+}
+
+void TrainerEngine::call_finished(const Result<EngineOutput>& output) {
+  const SinkCall call(is_calling_sink_);
+  std::exchange(sink_, nullptr)->finished(output);
 }
 
 void TrainerEngine::fail_computation(const Error& why) {
@@ -392,7 +401,7 @@ void TrainerEngine::fail_computation(const Error& why) {
   if (sink_ == nullptr)
     unreported_ = why;
   else
-    std::exchange(sink_, nullptr)->finished(tl::unexpected(why));
+    call_finished(tl::unexpected(why));
 }
 
 void TrainerEngine::watch_the_clock() {

@@ -90,6 +90,10 @@ class TrainerEngine final : public Engine {
   void handle_ready(const TrainerReady& ready);
   void handle_finished(TrainerFinished& finished);
   void fail_computation(const Error& why);
+  // Announces the gradients up to `end`. False if the computation has failed meanwhile, because the sink ran the loop.
+  bool announce(std::uint64_t end);
+  // Ends the computation under way.
+  void call_finished(const Result<EngineOutput>& output);
   void watch_the_clock();
   // Whether an aborted computation may send this message before its end.
   bool may_precede_the_end(const TrainerMessage& message);
@@ -121,6 +125,7 @@ class TrainerEngine final : public Engine {
   std::vector<double> metrics_;
   std::vector<float> outputs_;
   bool is_handling_ = false;  // a message is being handled; the sink may run the loop
+  bool is_calling_sink_ = false;
   asio::steady_timer clock_;
   std::shared_ptr<bool> alive_;  // shared with the clock's handlers, which may outlive the engine
 };

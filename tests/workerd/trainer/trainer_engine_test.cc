@@ -197,6 +197,25 @@ signal.pause()
   EXPECT_THAT(ranges, ElementsAre(std::pair(0UL, 1UL), std::pair(1UL, 4UL), std::pair(4UL, 6UL)));
 }
 
+TEST_F(TrainerEngineTest, TheSinkMayNotCallTheEngine) {
+  class AbortingSink final : public EngineSink {
+   public:
+    explicit AbortingSink(Engine& engine) : engine_(engine) {}
+    void ready(std::uint64_t, std::uint64_t) override { engine_.abort(); }
+    void finished(const Result<EngineOutput>&) override { engine_.abort(); }
+
+   private:
+    Engine& engine_;
+  };
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  write(kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  AbortingSink sink(*engine);
+  EXPECT_DEATH(engine->start({Program::kStep, Batch{}, StepSeed{}}, sink), "!is_calling_sink_");
+  EXPECT_DEATH(engine->start({Program::kEvaluate, Batch{}, StepSeed{}}, sink), "!is_calling_sink_");
+}
+
 TEST_F(TrainerEngineTest, TheLoopEndsWhenTheJobIsOver) {
   write(kLinear);
   ASSERT_TRUE(make().has_value());
