@@ -58,6 +58,7 @@ class AloneJob(Job):
                 self._examples = len(records)
                 self.step_number += 1
                 yield self._samples(dataset, records, collate)
+                self._own_process.check("the next batch of job.batches()")
                 if self._examples > 0:
                     raise DisttrainError(
                         "the loop went on to the next batch without job.step() or job.push_pull() for this one"

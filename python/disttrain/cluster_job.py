@@ -19,7 +19,7 @@ from disttrain.variable import split
 class ClusterJob(Job):
     def __init__(self, descriptor, metrics):
         super().__init__(metrics)
-        self._connection = Connection(descriptor)
+        self._connection = Connection(descriptor, self._own_process)
         self._report_errors()
         self._connection.send({"type": "hello", "protocol": PROTOCOL, "sdk": __version__})
         welcome = self._connection.receive()
@@ -46,6 +46,7 @@ class ClusterJob(Job):
             )
 
     def checkpoint(self):
+        self._own_process.check("job.checkpoint()")
         if self._rehearsal is None:
             self._connection.send({"type": "checkpoint"})
 
@@ -55,6 +56,7 @@ class ClusterJob(Job):
         if self._metrics is None:
             with self._rehearsing():
                 yield self._rehearsal_batch(self._dataset, self._collate)
+                self._own_process.check("the next batch of job.batches()")
                 if not self._rehearsal:
                     raise DisttrainError("the loop's body didn't call job.step() or job.push_pull()")
                 names = list(self._rehearsal[0])
@@ -71,6 +73,7 @@ class ClusterJob(Job):
                 return
             self._is_under_way = True
             yield self._training_batch()
+            self._own_process.check("the next batch of job.batches()")
             if self._is_under_way:
                 raise DisttrainError(
                     "the loop went on to the next batch without job.step() or job.push_pull() for this one"
@@ -259,7 +262,7 @@ class ClusterJob(Job):
 
         def report(kind, error, trace):
             print_error(kind, error, trace)
-            if isinstance(error, DisttrainError):
+            if isinstance(error, DisttrainError) and self._own_process.is_here():
                 with contextlib.suppress(ConnectionError, DisttrainError):
                     self._connection.send({"type": "failed", "message": str(error)})
 

@@ -14,8 +14,6 @@ import struct
 
 import numpy as np
 
-from disttrain.errors import DisttrainError
-
 PROTOCOL = 1  # kTrainerProtocol in workerd/trainer/trainer_protocol.h
 SOCKET_VARIABLE = "DISTTRAIN_TRAINER"
 _HEADER = struct.Struct("<II")
@@ -24,20 +22,20 @@ _ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
 
 
 class Connection:
-    """Belongs to the thread and the process that made it."""
+    """Belongs to the thread that made it, and to its process (own_process.py)."""
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor, own_process):
         self._socket = socket.socket(fileno=descriptor)
         # A program that the script starts must not hold the socket open.
         os.set_inheritable(descriptor, False)
-        self._process = os.getpid()
+        self._own_process = own_process
         self._received = bytearray()
         self._descriptors = collections.deque()
         self._blocks = {}  # number -> numpy array of bytes
 
     def send(self, message, payload=b""):
         """`payload` may be any object with the buffer protocol."""
-        self._check_process()
+        self._own_process.require("a function that sends to the worker")
         text = json.dumps(message).encode()
         payload = memoryview(payload).cast("B")
         data = b"".join((_HEADER.pack(len(text), len(payload)), text))
@@ -50,7 +48,7 @@ class Connection:
 
     def receive(self):
         """Waits for the next message. Its new blocks of shared memory can be used from then on."""
-        self._check_process()
+        self._own_process.require("a function that waits for the worker")
         while True:
             message = self._take()
             if message is not None:
@@ -74,12 +72,6 @@ class Connection:
     def bytes_at(self, block, offset, size):
         """A view of shared memory."""
         return self._blocks[block][offset : offset + size]
-
-    def _check_process(self):
-        if os.getpid() != self._process:
-            raise DisttrainError(
-                "a child process of the trainer used the job; only the process that called disttrain.init() may use it"
-            )
 
     def _read(self):
         data, ancillary, _, _ = self._socket.recvmsg(65536, _ANCILLARY_BYTES)

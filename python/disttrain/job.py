@@ -6,9 +6,10 @@ import sys
 from disttrain.batch import collate as collate_samples
 from disttrain.connection import SOCKET_VARIABLE
 from disttrain.errors import DisttrainError
+from disttrain.own_process import OwnProcess, mark_children, refuse_child_of_trainer
 from disttrain.wrapping import kind_of
 
-_is_initialized = False  # init() was called in this process
+_initialized_in = None  # the process that called init(): this one, or the one that was forked
 
 
 def init(metrics=None, alone=None):
@@ -21,13 +22,15 @@ def init(metrics=None, alone=None):
     Without a worker (the script was started by hand) the script trains by itself, in this process, for debugging:
     `alone` (disttrain.Alone) says how.
     """
-    global _is_initialized
-    if _is_initialized:
+    global _initialized_in
+    if _initialized_in == os.getpid():
         raise DisttrainError("disttrain.init() was called twice; a script has one job")
-    _is_initialized = True
+    refuse_child_of_trainer()
+    _initialized_in = os.getpid()
     if SOCKET_VARIABLE in os.environ:
         from disttrain.cluster_job import ClusterJob
 
+        mark_children()
         return ClusterJob(int(os.environ.pop(SOCKET_VARIABLE)), metrics)
     from disttrain.alone import Alone, AloneJob
 
@@ -56,6 +59,7 @@ class Job:
         self._collate = None
         self._prefetch = True
         self._has_loop = False  # batches() was called
+        self._own_process = OwnProcess()
         _report_interrupts(self)
 
     # ---- before the loop ----
@@ -70,9 +74,9 @@ class Job:
         For a torch module the result has the methods zero_grad() and step() of an optimizer. The update rule is
         job.toml's. For a tree the result is job.variables.
         """
+        self._require_no_loop("job.wrap()")
         if self._model is not None:
             raise DisttrainError("job.wrap() was called twice; a job has one model")
-        self._require_no_loop("job.wrap()")
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(model, torch.optim.Optimizer):
             raise DisttrainError("job.wrap() got an optimizer; expected the module: the update rule is job.toml's")
@@ -125,6 +129,7 @@ class Job:
         doesn't always know the next batch by then. So a data set that draws numbers from a random generator of the
         whole script isn't repeatable, unless it is False.
         """
+        self._own_process.check("job.batches()")
         self._require_model().check_unchanged()
         if self._has_loop:
             raise DisttrainError(
@@ -147,6 +152,7 @@ class Job:
 
         The loss and the metrics are means over the batch.
         """
+        self._own_process.check("job.step()")
         self._finish_step(loss, metrics, self._require_model().end_step)
 
     def push_pull(self, gradients, loss, state=None, **metrics):
@@ -154,6 +160,7 @@ class Job:
 
         `state` is a tree of the new values of the state; without it the state keeps its values.
         """
+        self._own_process.check("job.push_pull()")
         model = self._require_model()
         self._finish_step(loss, metrics, lambda: model.write_gradients(gradients, state))
         return self.variables
@@ -173,6 +180,7 @@ class Job:
     def gradients(self):
         """A tree like the one that wrap() got, of NumPy arrays to write a step's gradients into. push_pull() doesn't copy
         these arrays. Their values are undefined at the beginning of a step. Ask again in each step: they may move."""
+        self._own_process.check("job.gradients")
         model = self._require_model()
         if model.is_torch:
             raise DisttrainError("job.gradients is for a tree of arrays; the gradients of a torch module are parameter.grad")
@@ -198,6 +206,7 @@ class Job:
         raise NotImplementedError
 
     def _require_no_loop(self, what):
+        self._own_process.check(what)
         if self._has_loop:
             raise DisttrainError(f"{what} was called after job.batches(): call it before")
 

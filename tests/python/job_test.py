@@ -345,23 +345,6 @@ def evaluate(batch):
             self.assertIn(f"job.on_predict() returned a {kind} that isn't an array of numbers (", error)
             self.assertIn("; expected [records, outputs]", error)
 
-    def test_a_child_process_cant_use_the_job(self):
-        before = """
-import os
-def fork():
-    child = os.fork()
-    if child == 0:
-        try:
-            job.checkpoint()
-        except disttrain.DisttrainError as error:
-            print("child:", error, flush=True)
-        os._exit(0)
-    os.waitpid(child, 0)
-"""
-        answers, _, output = self.run_steps(linear(before=before, show="fork()"), [1], [2])
-        self.assertEqual([answer["loss_sum"] for answer in answers], [1, 2])
-        self.assertIn("child: a child process of the trainer used the job", "\n".join(output))
-
     def test_other_errors_are_only_printed(self):
         with FakeWorker(PYTHON, linear(init="", show="1 / 0")) as worker:
             self.assertIsNone(worker.receive())

@@ -164,7 +164,7 @@ job = disttrain.init""") + STEP, "FileNotFoundError: image ")
 
     def test_child_that_uses_the_job(self):
         self.assert_trainer_fails(NUMPY_TRAINER + "    if os.fork() == 0:\n    " + STEP + "    os.wait()\n    sys.exit(5)\n",
-                                  "a child process of the trainer used the job")
+                                  "a child process of the trainer called job.push_pull(); only the process that called")
 
     def test_gigabyte_of_output(self):
         """Half of it has no newlines. The worker reads it fast enough for a step, and the log has a bounded part of it."""
@@ -206,6 +206,13 @@ class UpTest(LastingClusterTest):
         self.assertRegex(log, r" goes on without worker/\d: the trainer ended .*its last lines:\n      Traceback ")
         for text in (out, log):
             self.assertNotIn("\\n", text)
+
+    def test_child_that_uses_the_job_while_the_trainer_goes_on(self):
+        out, _ = self.up_fails("    if os.fork() == 0:\n    " + STEP + "    os.wait()\n" + STEP)
+        self.assertIn("job bad failed because of worker/", out)
+        self.assertIn("the trainer can't go on: a child process of the trainer called job.push_pull(); only the process that "
+                      "called disttrain.init() may", out)
+        self.assertIn("DisttrainError: a child process of the trainer called job.push_pull()", "\n".join(out.splitlines()[-4:]))
 
     def test_signal_is_among_the_last_lines(self):
         out, _ = self.up_fails("    os.kill(os.getpid(), signal.SIGSEGV)\n")
