@@ -58,11 +58,11 @@ std::optional<std::string> Pacer::verdict() const {
   if (skipped_in_row_ == 0) return std::nullopt;
   const std::string at = " at global step " + std::to_string(steps_);
   if (nonfinite_.action == NonfiniteAction::kFail)
-    return "a loss or a gradient wasn't finite" + at +
+    return "a loss, a gradient or a state variable wasn't finite" + at +
            "; train.nonfinite.action is \"fail\". A smaller learning rate or clipping may help";
   if (nonfinite_.limit > 0 && skipped_in_row_ >= nonfinite_.limit)
-    return "losses or gradients of " + std::to_string(skipped_in_row_) + " steps in a row weren't finite" + at +
-           "; train.nonfinite.limit is " + std::to_string(nonfinite_.limit) +
+    return "losses, gradients or state variables of " + std::to_string(skipped_in_row_) +
+           " steps in a row weren't finite" + at + "; train.nonfinite.limit is " + std::to_string(nonfinite_.limit) +
            ". A smaller learning rate or clipping may help";
   return std::nullopt;
 }

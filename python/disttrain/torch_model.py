@@ -9,6 +9,7 @@ import torch
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
+from disttrain.torch_buffers import InfiniteConstants, is_state
 from disttrain.variable import Variable, kept_as
 
 
@@ -23,9 +24,9 @@ class TorchModel:
         # A layout has the variables in reverse order. So the gradients of the last layer come first there, and the
         # state, which is final at the end of a step, comes last.
         for name, buffer in module.named_buffers():
-            # A buffer that state_dict() leaves out, or one of flags, is a constant.
-            if name in saved and buffer.dtype != torch.bool:
+            if is_state(name, buffer, saved):
                 self._add(name, buffer, "state")
+        self._infinite = InfiniteConstants(module, saved)
         for name, parameter in module.named_parameters():
             if parameter.requires_grad:
                 self._add(name, parameter, "trainable")
@@ -109,6 +110,7 @@ class TorchModel:
             for variable, tensor in zip(self.variables, self._tensors)
         ]
         self._generators = torch.get_rng_state()
+        self._infinite.note_values()
 
     def initial(self):
         return self._initial
@@ -185,6 +187,7 @@ class TorchModel:
                     f'the parameter "{name}" got a gradient, but it was frozen at job.wrap(), so the job doesn\'t train '
                     "it: set requires_grad = True before job.wrap(), or leave it frozen"
                 )
+        self._infinite.check()
         if is_rehearsal and any(tensor.grad is not None for tensor in self._tensors):
             return
         if is_rehearsal or not self._now.has_gradient():

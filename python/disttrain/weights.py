@@ -7,6 +7,7 @@ import struct
 import torch
 
 from disttrain.errors import DisttrainError
+from disttrain.torch_buffers import is_state
 
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
 _LONGEST_HEADER = 100_000_000  # as the package safetensors allows
@@ -15,14 +16,15 @@ _LONGEST_HEADER = 100_000_000  # as the package safetensors allows
 def load_weights(module, path):
     """Loads what `disttrain checkpoint export CHECKPOINT PATH` wrote for a job with a trainer.
 
-    A checkpoint of such a job has the parameters that were trained, and the buffers. All of them must be in the module,
-    and all such tensors of the module in the file, with the same shapes. Frozen parameters keep the values that they
+    A checkpoint of such a job has the parameters that were trained, and the buffers that are state (torch_buffers.py).
+    All of them must be in the module, and all such tensors of the module in the file, with the same shapes. Frozen
+    parameters and constants keep the values that they
     have in the module, and two names of one parameter get the same values.
     """
     found = _read(pathlib.Path(path))
     known = module.state_dict()
     wanted = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
-    wanted |= {name for name, buffer in module.named_buffers() if name in known and buffer.dtype != torch.bool}
+    wanted |= {name for name, buffer in module.named_buffers() if is_state(name, buffer, known)}
     problems = [f'the file has no "{name}"' for name in sorted(wanted - found.keys())]
     problems += [f'the module has no "{name}"' for name in sorted(found.keys() - known.keys())]
     problems += [

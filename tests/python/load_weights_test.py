@@ -27,6 +27,7 @@ class Net(torch.nn.Module):
         self.frozen = torch.nn.Parameter(torch.full((1,), 7.0), requires_grad=False)
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
         self.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+        self.register_buffer("added_mask", torch.tensor([0.0, -torch.inf]))
 
 FOLDER = pathlib.Path(tempfile.mkdtemp())
 GOOD = {"a.weight": ("F32", [2, 2], struct.pack("<4f", 1, 2, 3, 4)), "count": ("F32", [], struct.pack("<f", 5))}
@@ -82,7 +83,7 @@ for name, case in list(globals().items()):
             print(f"{name}: {error}", flush=True)
 """
 LOADED = str({
-    "frozen": [7.0], "count": [5], "mask": [True, True], "a.weight": [1.0, 2.0, 3.0, 4.0],
+    "frozen": [7.0], "count": [5], "mask": [True, True], "added_mask": [0.0, float("-inf")], "a.weight": [1.0, 2.0, 3.0, 4.0],
     "tied.weight": [1.0, 2.0, 3.0, 4.0],
 })
 EXPECTED = {

@@ -180,6 +180,45 @@ def a_lazy_module():
     TorchModel(torch.nn.LazyLinear(2), False)
 def an_empty_parameter():
     TorchModel(torch.nn.Linear(0, 2), False)
+class Masked(torch.nn.Module):
+    "Its buffer `scores` has an infinity."
+    def __init__(self, worst=-torch.inf):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.inner = torch.nn.Module()
+        self.inner.register_buffer("scores", torch.tensor([0.0, worst]))
+    def model(self):
+        model = TorchModel(self, False)
+        model.lay_out([0, 1])
+        model.bind("first", lambda: (np.ones(3, np.float32), np.zeros(3, np.float32)))
+        model.begin_step()
+        self.weight.sum().backward()
+        return model
+def a_buffer_with_an_infinity_is_no_variable():
+    masked = Masked()
+    model = masked.model()
+    model.end_step()
+    return [variable.name for variable in model.variables], masked.inner.scores.tolist()
+def a_buffer_with_a_nan_is_a_variable():
+    return [variable.name for variable in TorchModel(Masked(torch.nan), False).variables]
+def a_buffer_with_an_infinity_may_be_loaded_before_the_loop():
+    masked = Masked()
+    model = TorchModel(masked, False)
+    masked.load_state_dict(Masked().state_dict())
+    model.read_values()
+    masked.weight.sum().backward()
+    model.end_step()
+    return "taken"
+def a_buffer_with_an_infinity_that_a_step_changes():
+    masked = Masked()
+    model = masked.model()
+    masked.inner.scores += 1
+    model.end_step()
+def a_buffer_with_an_infinity_that_a_step_replaces():
+    masked = Masked()
+    model = masked.model()
+    masked.inner.scores = torch.maximum(masked.inner.scores, torch.ones(2))
+    model.end_step()
 def a_frozen_module():
     TorchModel(Net().requires_grad_(False), False)
 
@@ -211,9 +250,14 @@ SENTENCES = {
     "a_module_moved_in_the_loop": '"a.weight" isn\'t in the worker\'s memory any more',
     "a_lazy_module": 'has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()',
     "an_empty_parameter": '"weight" has no elements (shape [2, 0]): remove it from the module',
+    "a_buffer_with_an_infinity_that_a_step_changes": 'the step changed the buffer "inner.scores", which had an infinity at',
+    "a_buffer_with_an_infinity_that_a_step_replaces": 'the step changed the buffer "inner.scores", which had an infinity at',
     "a_frozen_module": "that has no parameter that requires a gradient; expected at least one",
 }
 VALUES = {
+    "a_buffer_with_an_infinity_is_no_variable": (["weight"], [0.0, float("-inf")]),
+    "a_buffer_with_a_nan_is_a_variable": ["inner.scores", "weight"],
+    "a_buffer_with_an_infinity_may_be_loaded_before_the_loop": "taken",
     "gradients_are_in_the_array_without_a_copy": (ONE_STEP[1:], ONE_STEP),
     "each_step_begins_without_gradients": [0.0] * 7,
     "gradients_of_two_backward_passes_add_up": [3.0, 0.0, 0.0, 2.0, 2.0, 5.0, 5.0],

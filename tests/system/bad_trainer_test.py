@@ -126,11 +126,22 @@ for batch in""") + STEP, train="epochs = 1"))
             with self.subTest(answer):
                 self.assert_trainer_fails(RAW_TRAINER + f"describe()\nwhile True:\n    step = next_step(); {answer}\n", words)
 
+    def test_state_that_isnt_finite(self):
+        """The step of one NaN is skipped, and the state keeps its value. If each step has one, the job fails."""
+        script = NUMPY_TRAINER.replace('np.zeros((2, 3))}', "np.zeros((2, 3))}, state={'seen': np.zeros(1, 'f4')}")
+        self.assertNotEqual(script, NUMPY_TRAINER)
+        push = "    job.push_pull({'w': np.zeros((2, 3))}, loss=0, state={'seen': STATE})\n"
+        self.assert_trainer_fails(script + push.replace("STATE", "np.full(1, np.nan)"),
+                                  "losses, gradients or state variables of 10 steps in a row weren't finite")
+        once = script + "    assert np.isfinite(job.state['seen']).all()\n" + push.replace(
+            "STATE", "np.full(1, np.inf if 7 in batch.x else 1)")
+        self.assertEqual(self.assert_finished(self.submit(self.trainer_job(once, train="epochs = 1")))["skipped"], 1)
+
     def test_losses_and_gradients_that_arent_finite(self):
         for gradient, loss in (("0", "float('nan')"), ("0", "float('inf')"), ("np.nan", "0"), ("-np.inf", "0")):
             with self.subTest(gradient=gradient, loss=loss):
                 self.assert_trainer_fails(NUMPY_TRAINER + f"    job.push_pull({{'w': np.full((2, 3), {gradient})}}, loss={loss})\n",
-                                          "losses or gradients of 10 steps in a row weren't finite")
+                                          "losses, gradients or state variables of 10 steps in a row weren't finite")
 
     def test_only_data_that_the_trainer_doesnt_have(self):
         """dataset[i] raises for some records: the error names it, however often another worker tries them again."""
@@ -223,7 +234,7 @@ class UpTest(LastingClusterTest):
         job = self.trainer_job(NUMPY_TRAINER + f"    job.push_pull({{'w': {gradient}}}, loss=0)\n", name="skips", train="epochs = 1")
         outcome = self.finish(self.start("disttrain", "up", "--job", job, "--ps", 1, "--workers", 2))
         self.assertEqual(outcome.code, 0, str(outcome))
-        self.assertEqual(outcome.err.count("skipped, because a loss or a gradient was NaN or infinite"), 1, outcome.err)
+        self.assertEqual(outcome.err.count("skipped, because a loss, a gradient or a state variable was NaN or infinite"), 1, outcome.err)
         self.assertIn("  warning: 1 step was skipped, because", outcome.out)
         self.assertEqual(self.assert_finished(self.submit(job))["skipped"], 1)
         status = self.run_program("disttrain", "status", "--cluster", self.cluster)

@@ -7,9 +7,9 @@
 
 #include "common/check.h"
 #include "common/daemon/clock.h"
-#include "common/doubles.h"
 #include "common/timeouts.h"
 #include "workerd/compute/sink_call.h"
+#include "workerd/trainer/trainer_model.h"
 
 namespace disttrain::workerd {
 
@@ -33,46 +33,6 @@ std::string name_of(const TrainerMessage& message) {
   if (std::holds_alternative<TrainerFinished>(message)) return "the end of a computation";
   if (std::holds_alternative<TrainerReady>(message)) return "gradients";
   return "a message";
-}
-
-Status check_data(const TrainerModel& model, const TrainerOptions& options) {
-  if (options.columns.empty() && model.records == 0)
-    return fail(ErrorCode::kConfig,
-                "has no data set of its own, and the job has none; pass a data set to job.batches(), or add a section "
-                "[data] to job.toml");
-  if (!options.columns.empty() && model.records > 0)
-    return fail(ErrorCode::kConfig,
-                "has a data set of its own, but the job has one, too; call job.batches() without a data set, or remove "
-                "the section [data] from job.toml");
-  return {};
-}
-
-// Returns what is wrong with the first initial value that is NaN or infinite, or "". `values` are laid out as `layout`
-// says.
-std::string problem_with_values(const Layout& layout, std::span<const float> values) {
-  for (std::size_t v = 0; v < layout.model.variables.size(); ++v) {
-    const VariableSpec& variable = layout.model.variables[v];
-    const auto bad = first_nonfinite(values.subspan(layout.variable_begins[v], word_count(variable)), variable.dtype);
-    if (!bad) continue;
-    const bool is_state = variable.kind == VariableKind::kState;
-    return "gave initial values that are NaN or infinite: the variable \"" + variable.name + "\" has one at index " +
-           std::to_string(*bad) + " of its " + std::to_string(element_count(variable)) +
-           " values in row-major order; let the script of model.trainer give the model finite values before its loop" +
-           (is_state ? ", or register a buffer of constants with persistent=False" : "");
-  }
-  return "";
-}
-
-ModelSpec spec_of(const TrainerModel& model, const TrainerOptions& options) {
-  ModelSpec spec;
-  spec.variables = model.variables;
-  spec.columns = options.columns;
-  for (ColumnSpec& column : spec.columns) column.parts.clear();  // only the trainer uses them
-  if (spec.columns.empty()) spec.columns = {ColumnSpec{kRecordColumn, DType::kInt64, {}, false, 0}};
-  spec.metrics = model.metrics;
-  spec.programs = model.programs;
-  spec.brings_values = true;
-  return spec;
 }
 
 }  // namespace
@@ -112,7 +72,7 @@ Status TrainerEngine::start_trainer() {
   if (!model) return tl::unexpected(drop_trainer(model.error()));
   if (!is_described_) {
     model_ = std::move(*model);
-    spec_ = spec_of(model_, options_);
+    spec_ = spec_of(model_, options_.columns);
     is_described_ = true;
   }
   trainer_->watch(world_.loop, [this] { on_event(); });
@@ -132,7 +92,8 @@ Result<TrainerModel> TrainerEngine::handshake() {
   if (!described) return tl::unexpected(described.error());
   auto* const model = std::get_if<TrainerModel>(&*described);
   if (model == nullptr) return tl::unexpected(trainer_->refuse("didn't describe its model"));
-  if (Status ok = check_data(*model, options_); !ok) return tl::unexpected(trainer_->refuse(ok.error().message));
+  if (Status ok = check_data(*model, options_.columns); !ok)
+    return tl::unexpected(trainer_->refuse(ok.error().message));
   trainer_->set_activity("between two computations");
   return std::move(*model);
 }

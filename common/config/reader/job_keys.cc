@@ -243,7 +243,7 @@ Keys nonfinite_keys(NonfiniteConfig& nonfinite) {
   return {
       {"action",
        choice<NonfiniteAction>(nonfinite.action, {{"skip", NonfiniteAction::kSkip}, {"fail", NonfiniteAction::kFail}}),
-       "what to do with a step whose loss or gradient isn't finite"},
+       "what to do with a step whose loss, gradient or state isn't finite"},
       {"limit", integer(nonfinite.limit, 0, kAnyCount),
        "the job fails after this many skipped steps in a row; 0 = it never does"},
   };

@@ -175,6 +175,11 @@ class Functions:
                 "exactly; set it to 0"
             )
         variable.kind = STATE
+        if not torch.isfinite(variable.tensor).all():
+            raise ExportError(
+                f'export: a training step changes buffer "{variable.name}", which has an infinity; expected finite values in a '
+                "buffer that changes: let it begin with the largest finite number"
+            )
 
     def _bind(self, arguments, program, trains=False):
         """Values by name in the model's own dtypes, columns by name, and the leaves that gradients are taken of."""

@@ -269,6 +269,19 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused('changes buffer "middle.hidden_steps"', "persistent=True", model=Doubled(CountsSteps()))
         self.assert_refused('buffer "middle.steps" has integers above 16777216', model=Doubled(CountsSteps(2**30)))
 
+    def test_InfiniteBufferMayNotChange(self):
+        class Largest(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("largest", torch.full((8,), -torch.inf))
+
+            def forward(self, hidden):
+                self.largest.copy_(torch.maximum(self.largest, hidden.detach().amax(0)))
+                return hidden - self.largest
+
+        text = 'a training step changes buffer "middle.largest", which has an infinity; expected finite values in a buffer'
+        self.assert_refused(text, model=Doubled(Largest()))
+
     def test_ModelsThatCantTrainAreRefused(self):
         model = Doubled(nn.ReLU()).requires_grad_(False)
         self.assert_refused("no parameter with requires_grad=True", model=model)

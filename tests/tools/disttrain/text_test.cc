@@ -109,7 +109,9 @@ TEST(Progress, WarnsOnceOfSkippedSteps) {
     status["skipped"] = skipped;
     progress.show(status);
   }
-  EXPECT_THAT(out.str(), HasSubstr("warning: 1 step was skipped, because a loss or a gradient was NaN or infinite; "));
+  EXPECT_THAT(
+      out.str(),
+      HasSubstr("warning: 1 step was skipped, because a loss, a gradient or a state variable was NaN or infinite; "));
   EXPECT_THAT(out.str(), Not(HasSubstr("steps were skipped")));
 }
 
@@ -216,9 +218,9 @@ TEST(Summary, CountsSkippedSteps) {
   Json status = running();
   EXPECT_THAT(said(print_summary, status), Not(HasSubstr("skipped")));
   status["skipped"] = 12;
-  EXPECT_THAT(said(print_summary, status),
-              HasSubstr("\n  warning: 12 steps were skipped, because a loss or a gradient was NaN or infinite; a lower "
-                        "learning rate or [train.clip] may help\n"));
+  EXPECT_THAT(said(print_summary, status), HasSubstr("\n  warning: 12 steps were skipped, because a loss, a gradient "
+                                                     "or a state variable was NaN or infinite; a lower "
+                                                     "learning rate or [train.clip] may help\n"));
 }
 
 TEST(Summary, NamesEachMetricWithTheAccuracyFirst) {

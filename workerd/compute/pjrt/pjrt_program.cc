@@ -84,7 +84,7 @@ class PjrtProgram final : public Computation {
   Status settle(const std::vector<std::uint32_t>& settled, const std::vector<std::optional<Buffer>>& given,
                 const Batch& batch, const Part& part, Variables& variables);
   void add_gradient(const Place& place, bool is_first, double weight);
-  void take_state(const Place& place, bool is_first);
+  void take_state(const Place& place, const Part& part);
 
   // constant after construction
   const std::unique_ptr<Client> client_;
@@ -325,7 +325,7 @@ Status PjrtProgram::settle(const std::vector<std::uint32_t>& settled, const std:
     const std::uint32_t v = settled[at];
     if (Status status = reads[at].wait(); !status) return status;
     if (spec_.variables[v].kind == VariableKind::kState)
-      take_state(places_[v], is_first);
+      take_state(places_[v], part);
     else if (part.examples < batch.examples)
       add_gradient(places_[v], is_first, static_cast<double>(part.examples) / static_cast<double>(batch.examples));
     if (is_last) variables[v].reset();
@@ -348,18 +348,21 @@ void PjrtProgram::add_gradient(const Place& place, bool is_first, double weight)
   });
 }
 
-// Takes the new value of a state variable. A value that isn't finite is dropped: one example has no variance.
-void PjrtProgram::take_state(const Place& place, bool is_first) {
+// Takes the new value of a state variable. A value that isn't finite makes the ps skip the step, as a gradient does.
+// But that of one example is dropped: one example has no variance.
+void PjrtProgram::take_state(const Place& place, const Part& part) {
+  const bool is_first = part.begin == 0;
   const std::span<float> value = gradients_.subspan(place.begin, place.words);
   const std::span<const float> found =
       is_first ? value : std::span<const float>(part_gradients_).subspan(place.begin, place.words);
-  const bool is_finite = with_type(place.dtype, [found]<typename T>(T) {
-    const std::span<const T> values = values_in<T>(found);
-    return std::all_of(values.begin(), values.end(), [](T each) { return std::isfinite(each); });
-  });
-  if (is_first && !is_finite)
+  const bool is_dropped =
+      part.examples == 1 && !with_type(place.dtype, [found]<typename T>(T) {
+        const std::span<const T> values = values_in<T>(found);
+        return std::all_of(values.begin(), values.end(), [](T each) { return std::isfinite(each); });
+      });
+  if (is_first && is_dropped)
     std::copy_n(parameters_.subspan(place.begin, place.words).begin(), place.words, value.begin());
-  if (!is_first && is_finite) std::copy(found.begin(), found.end(), value.begin());
+  if (!is_first && !is_dropped) std::copy(found.begin(), found.end(), value.begin());
 }
 
 }  // namespace

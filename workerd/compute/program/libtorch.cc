@@ -96,12 +96,13 @@ Result<at::Tensor> read_frozen(program::Package& package, std::size_t variable) 
   return tensor;
 }
 
-void write_result(const at::Tensor& result, const VariableSpec& variable, const float* old, float* out) {
+void write_result(const at::Tensor& result, const VariableSpec& variable, const float* old, std::uint64_t examples,
+                  float* out) {
   const std::uint64_t elements = element_count(variable);
   TORCH_CHECK(static_cast<std::uint64_t>(result.numel()) == elements, "the program returned ", result.numel(),
               " values of variable ", variable.name, "; expected ", elements);
   view_of(out, variable).copy_(result.reshape(sizes_of(variable.shape)));
-  if (variable.kind == VariableKind::kTrainable) return;
+  if (variable.kind == VariableKind::kTrainable || examples > 1) return;
   const std::span<const float> words(out, word_count(variable));
   const bool is_finite = with_type(variable.dtype, [words]<typename T>(T) {
     const std::span<const T> values = values_in<T>(words);

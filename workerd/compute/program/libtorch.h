@@ -33,9 +33,11 @@ at::Tensor view_of(const ColumnValues& values, const ColumnSpec& column, std::ui
 // Reads a frozen variable of the package into a tensor with memory of its own.
 Result<at::Tensor> read_frozen(program::Package& package, std::size_t variable);
 
-// Copies a variable's gradient to its place in the flat array. Copies a state variable's new value, unless it isn't
-// finite: `old` then stays its value.
-void write_result(const at::Tensor& result, const VariableSpec& variable, const float* old, float* out);
+// Copies a variable's gradient, or a state variable's new value, to its place in the flat array. A new value that isn't
+// finite makes the ps skip the step, as a gradient does. But one record has no variance: then `old` stays the state's
+// value. `examples` is the number of records of the batch.
+void write_result(const at::Tensor& result, const VariableSpec& variable, const float* old, std::uint64_t examples,
+                  float* out);
 
 // The line of a libtorch error's text that says what went wrong: the first one that isn't empty, or for an error of
 // TorchScript the one after its trace. The other lines are stack traces.

@@ -153,6 +153,7 @@ class Pt2 final : public TorchProgram {
   // Runs the stages of a program. Returns the values by their numbers: the inputs and the first results.
   std::vector<at::Tensor> compute(const std::string& program, std::vector<at::Tensor> columns) {
     const c10::InferenceMode no_graph;
+    const auto examples = static_cast<std::uint64_t>(columns.at(0).size(0));
     std::vector<at::Tensor> values = inputs_;
     std::move(columns.begin(), columns.end(), std::back_inserter(values));
     values.resize(sidecar_.programs.at(program).values);
@@ -165,7 +166,7 @@ class Pt2 final : public TorchProgram {
       TORCH_CHECK(given.size() == stage.numbers.gives.size(), "the program returned ", given.size(),
                   " tensors; expected ", stage.numbers.gives.size());
       for (std::size_t i = 0; i < given.size(); ++i) values[stage.numbers.gives[i]] = kept(std::move(given[i]));
-      write(stage, values);
+      write(stage, values, examples);
       for (const std::uint32_t value : stage.ended) values[value] = at::Tensor();
     }
     return values;
@@ -181,13 +182,14 @@ class Pt2 final : public TorchProgram {
   }
 
   // Writes the results of variables that a stage has given, and announces what is final.
-  void write(const LoadedStage& stage, const std::vector<at::Tensor>& values) {
+  void write(const LoadedStage& stage, const std::vector<at::Tensor>& values, std::uint64_t examples) {
     auto final = stage.final.begin();
     const auto announce = [&] { front_.final_whole(*final++); };
     for (const std::uint32_t v : stage.written) {
       const std::uint64_t begin = layout_.variable_begins[v];
       const std::size_t value = first_result("step") + kScores + v;
-      write_result(values[value], describe().variables[v], parameters_.data() + begin, gradients_.data() + begin);
+      write_result(values[value], describe().variables[v], parameters_.data() + begin, examples,
+                   gradients_.data() + begin);
       while (final != stage.final.end() && layout_.variable_begins[*final] <= begin) announce();
     }
     while (final != stage.final.end()) announce();

@@ -117,7 +117,7 @@ class TorchScript final : public TorchProgram {
       front_.begin(ready);
       // A step has changed the state variables when it has computed the loss.
       for (std::uint32_t v = 0; v < bound_.size(); ++v)
-        if (describe().variables[v].kind == VariableKind::kState) write_state(v);
+        if (describe().variables[v].kind == VariableKind::kState) write_state(v, batch.examples);
       backward(loss);
       return scored_of(returned, batch);
     });
@@ -185,9 +185,9 @@ class TorchScript final : public TorchProgram {
     front_.final_whole(v);
   }
 
-  void write_state(std::uint32_t v) {
+  void write_state(std::uint32_t v, std::uint64_t examples) {
     const at::NoGradGuard no_graph;
-    write_result(bound_[v].tensors[0], describe().variables[v], bound_[v].value,
+    write_result(bound_[v].tensors[0], describe().variables[v], bound_[v].value, examples,
                  gradients_.data() + layout_.variable_begins[v]);
     front_.final_whole(v);
   }

@@ -379,7 +379,7 @@ TEST_F(PjrtProgramTest, EachPartHasASeedOfItsOwn) {
   EXPECT_NE(gradients_[0], of_first_part);  // the mean of both parts
 }
 
-TEST_F(PjrtProgramTest, StateThatIsntFiniteKeepsItsOldValue) {
+TEST_F(PjrtProgramTest, StateOfOneExampleThatIsntFiniteKeepsItsOldValue) {
   StableHloModel model = linear_model({2, 1});
   // A part of one example makes the state infinite.
   code_of(model, 3) = replace_all(code_of(model, 3), "stablehlo.add %seen, %count", "stablehlo.divide %loss, %zero");
@@ -389,6 +389,14 @@ TEST_F(PjrtProgramTest, StateThatIsntFiniteKeepsItsOldValue) {
   EXPECT_EQ(gradients_[2], 10.0F);
   ASSERT_TRUE(step(Data(3)));
   EXPECT_EQ(gradients_[2], 12.0F);
+}
+
+TEST_F(PjrtProgramTest, StateOfSeveralExamplesThatIsntFiniteIsPassedOn) {
+  StableHloModel model = linear_model({2, 1});
+  code_of(model, 0) = replace_all(code_of(model, 0), "stablehlo.add %seen, %count", "stablehlo.divide %loss, %zero");
+  open(std::move(model));
+  ASSERT_TRUE(step(Data(2)));
+  EXPECT_FALSE(std::isfinite(gradients_[2]));
 }
 
 TEST_F(PjrtProgramTest, AnEvaluationAddsTheParts) {
