@@ -90,9 +90,11 @@ class BadProgramTest(LastingClusterTest):
                 self.assert_program_fails(self.with_sidecar(source, lambda sidecar: sidecar.update(kind=kind)),
                                           "export the model again")
 
-    def test_another_processor(self):
-        self.assert_program_fails(self.with_sidecar("batch_norm.pt2", lambda sidecar: sidecar.update(cpu="x86-64-v9")),
-                                  "compiled for processors of level x86-64-v9")
+    def test_level_of_processors_that_isnt_known(self):
+        for level in ("x86-64-v9", "armv9-a", "x86-64-v2"):
+            self.assert_program_fails(self.with_sidecar("batch_norm.pt2", lambda sidecar: sidecar.update(cpu=level)),
+                                      f'is compiled for processors of level "{level}", which this worker doesn\'t know; '
+                                      "expected x86-64-v3 or x86-64-v4: export the model again")
 
     def test_fixed_batch_dimension(self):
         for source in SOURCES:

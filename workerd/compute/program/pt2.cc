@@ -207,6 +207,11 @@ class Pt2 final : public TorchProgram {
 // Whether this processor has the instructions that the package was compiled for.
 Status check_cpu(const program::Package& package) {
   const std::string& needed = package.sidecar().cpu;
+  if (!needed.empty() && needed != "x86-64-v3" && needed != "x86-64-v4")
+    return fail(ErrorCode::kConfig,
+                package.path() + " is compiled for processors of level \"" + needed +
+                    "\", which this worker doesn't know; expected x86-64-v3 or x86-64-v4: export the "
+                    "model again with this version of disttrain");
   __builtin_cpu_init();
   if (needed.empty() || (needed == "x86-64-v3" && __builtin_cpu_supports("x86-64-v3")) ||
       (needed == "x86-64-v4" && __builtin_cpu_supports("x86-64-v4")))
