@@ -30,6 +30,7 @@ from disttrain.jax_exporting.arrays import (
 from disttrain.jax_exporting.lowering import lower, naming
 from disttrain.jax_exporting.programs import Model
 from disttrain.jax_exporting.stages import cut
+from disttrain.wrapping import kind_of
 
 __all__ = ["ExportError", "export_jax"]
 
@@ -61,7 +62,10 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
     platform: the platform for which JAX makes the program: "cpu", "cuda", "rocm" or "tpu". A program for "cpu" runs on
         most others too.
     """
-    variables = describe_leaves(params, "params", VARIABLE_DTYPES)
+    for name, function in {"step_fn": step_fn, "evaluate_fn": evaluate_fn, "predict_fn": predict_fn}.items():
+        if isinstance(function, type) or not (callable(function) or function is None and name != "step_fn"):
+            raise ExportError(f"export_jax: {name} is {kind_of(function)}; expected a function of params and a batch")
+    variables = describe_leaves(params, "params", VARIABLE_DTYPES, frozen)
     state_leaves = describe_leaves({} if state is None else state, "state", STATE_DTYPES)
     columns = describe_columns(example_batch)
     sizes = describe_batch_sizes(batch_sizes, columns.examples)

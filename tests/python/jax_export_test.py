@@ -327,12 +327,25 @@ class JaxExportTest(unittest.TestCase):
         self.assert_refused('metric name "loss": expected', lambda params, batch: (classify(params, batch)[0], {"loss": 1.0}))
         self.assert_refused("evaluate_fn returned the metrics", evaluate_fn=lambda params, batch: classify(params, batch)[0])
         self.assert_refused("expected the examples as first dimension", predict_fn=lambda params, batch: params["first"]["bias"])
-        self.assert_refused("JAX can't make the program step for cpu",
-                            lambda params, batch: jnp.float32(float(params["first"]["bias"][0])))
+        for step_fn, code in (
+            (lambda params, batch: jnp.float32(float(params["first"]["bias"][0])), "jnp.float32(float(params"),
+            (lambda params, batch: params["first"]["bias"].sum().item(), "params[\"first\"][\"bias\"].sum().item()"),
+            (lambda params, batch: np.asarray(batch["inputs"]).sum(), "np.asarray(batch[\"inputs\"]).sum()"),
+        ):
+            self.assert_refused(f"JAX can't make the program step for cpu at {__file__}:", step_fn)
+            self.assert_refused(code, step_fn)
+            self.assert_refused("; only a batch has this value, so compute it with jax.numpy", step_fn)
+        for given, kind in ((dict, "the class dict"), ("step", "an object of the class str")):
+            self.assert_refused(f"export_jax: step_fn is {kind}; expected a function of params and a batch", given)
+            self.assert_refused(f"export_jax: predict_fn is {kind}; expected a function", predict_fn=given)
         self.assert_refused("batch_sizes is [0]", batch_sizes=[0])
         self.assert_refused("batch_sizes is 64; expected a list", batch_sizes=64)
         self.assert_refused("batch_sizes is [2.5]", batch_sizes=[2.5])
         self.assert_refused('frozen is the text "first/"; expected a list', frozen="first/")
+        masked = {"mask": np.array([0, -np.inf], np.float32), **params}
+        self.assert_refused('params: "mask" has a value that is NaN, infinite', params=masked)
+        self.assert_refused('params: "mask" has a value that is NaN', params={**masked, "mask": np.array([np.nan])},
+                            frozen=["mask"])
         self.assert_refused('limits has -1 for column "labels"', limits={"labels": -1})
         self.assert_refused('limits has 10 for column "inputs" of float32', limits={"inputs": 10})
         self.package = self.folder / "missing" / "step.shlo"

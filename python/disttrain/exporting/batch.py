@@ -7,6 +7,7 @@ import numbers
 import torch
 
 from disttrain.exporting.errors import ExportError
+from disttrain.wrapping import kind_of
 
 DTYPES = {
     torch.float32: "float32",
@@ -50,6 +51,8 @@ class BatchDescription:
 
     def set_limits(self, finder, given):
         """`finder`: the LimitFinder, after a run of the model; `given`: the user's limits, which win."""
+        if not isinstance(given, dict):
+            raise ExportError(f"export: limits is {kind_of(given)}; expected a dict from names of columns to numbers of values")
         seen = {name: limit for name, limit in finder.limits.items() if name not in finder.unknown}
         by_name = {column.name: column for column in self.columns}
         for name in given:
@@ -93,7 +96,14 @@ def _limit(name, given):
     return int(given)
 
 
+def _check_names(what, names):
+    if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)):
+        raise ExportError(f"export: {what} is {names!r}; expected a list of names of columns")
+
+
 def describe_batch(example_batch, inputs, labels, dynamic, model):
+    _check_names("inputs", inputs)
+    _check_names("labels", [labels] if isinstance(labels, str) else labels)
     if isinstance(example_batch, (tuple, list)):
         if len(example_batch) != 2:
             raise ExportError(
@@ -103,7 +113,11 @@ def describe_batch(example_batch, inputs, labels, dynamic, model):
         label = "labels" if labels is None else labels if isinstance(labels, str) else labels[0]
         example_batch = {"inputs": example_batch[0], label: example_batch[1]}
     if not isinstance(example_batch, dict) or not example_batch:
-        raise ExportError("export: example_batch is neither a tuple (inputs, labels) nor a dict of tensors")
+        empty = example_batch == {}
+        raise ExportError(
+            f"export: example_batch is {'an empty dict' if empty else kind_of(example_batch)}; expected a tuple (inputs, labels), "
+            "or a dict from column names to tensors"
+        )
     columns = [Column(name, _tensor(name, value)) for name, value in example_batch.items()]
     sizes = {column.name: len(column.example) for column in columns}
     if len(set(sizes.values())) != 1:

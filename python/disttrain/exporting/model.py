@@ -7,6 +7,7 @@ import torch
 
 from disttrain.exporting.batch import DTYPES as COLUMN_DTYPES
 from disttrain.exporting.errors import ExportError, LayerTracker
+from disttrain.wrapping import kind_of
 
 TRAINABLE, STATE, FROZEN = "trainable", "state", "frozen"
 # Begins the names of the loss's buffers. No layer's name has a colon.
@@ -121,7 +122,13 @@ def _tensor_at(module, name):
 
 def describe_model(model, loss):
     if not isinstance(model, torch.nn.Module):
-        raise ExportError(f"export: model is a {type(model).__name__}; expected a torch.nn.Module")
+        of_class = isinstance(model, type) and issubclass(model, torch.nn.Module)
+        expected = f"an object of it, {model.__name__}(...)" if of_class else "a torch.nn.Module"
+        raise ExportError(f"export: model is {kind_of(model)}; expected {expected}")
+    if isinstance(loss, type) or not callable(loss):
+        raise ExportError(
+            f"export: loss is {kind_of(loss)}; expected a function loss(outputs, labels), such as torch.nn.CrossEntropyLoss()"
+        )
     if any(hasattr(module, "_orig_mod") for module in model.modules()):
         raise ExportError(
             "export: torch.compile has compiled the model or one of its layers, and export compiles them itself; pass the "

@@ -19,6 +19,7 @@ from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 from disttrain.exporting.limits import LimitFinder
 from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
 from disttrain.metrics import Metric
+from disttrain.wrapping import kind_of
 
 MAX_METRICS = 64  # kMaxMetrics in common/model_metric.h
 
@@ -27,6 +28,11 @@ class Functions:
     def __init__(self, described, loss, batch, outputs, metrics, dtype):
         if dtype not in (None, torch.float32, torch.float16, torch.bfloat16):
             raise ExportError(f"export: dtype is {dtype!r}; expected torch.float16 or torch.bfloat16")
+        if outputs is not None and not callable(outputs):
+            raise ExportError(
+                f"export: outputs is {kind_of(outputs)}; expected a function of what the model returned, such as "
+                "lambda returned: returned.logits"
+            )
         _check_metrics(metrics)
         if len(metrics) > MAX_METRICS:
             raise ExportError(f"export: {len(metrics)} metrics; expected at most {MAX_METRICS}")
@@ -169,17 +175,17 @@ class Functions:
                 f'export: a training step changes buffer "{variable.name}", which state_dict() doesn\'t have; register '
                 "it with persistent=True, so that checkpoints keep it"
             )
+        if not torch.isfinite(variable.tensor).all():
+            raise ExportError(
+                f'export: a training step changes buffer "{variable.name}", which has an infinity; expected finite values in a '
+                "buffer that changes: let it begin with the largest finite number"
+            )
         if not variable.tensor.is_floating_point() and int(variable.tensor.abs().max()) > LARGEST_EXACT:
             raise ExportError(
                 f'export: buffer "{variable.name}" has integers above {LARGEST_EXACT}, which float32 doesn\'t hold '
                 "exactly; set it to 0"
             )
         variable.kind = STATE
-        if not torch.isfinite(variable.tensor).all():
-            raise ExportError(
-                f'export: a training step changes buffer "{variable.name}", which has an infinity; expected finite values in a '
-                "buffer that changes: let it begin with the largest finite number"
-            )
 
     def _bind(self, arguments, program, trains=False):
         """Values by name in the model's own dtypes, columns by name, and the leaves that gradients are taken of."""

@@ -50,8 +50,9 @@ def _path_name(path, what):
     return jax.tree_util.keystr(path, simple=True, separator="/") or what
 
 
-def describe_leaves(tree, what, dtypes):
-    """The arrays of params or state. Refuses what disttrain can't keep, and numbers that aren't finite."""
+def describe_leaves(tree, what, dtypes, frozen=()):
+    """The arrays of params or state. Refuses what disttrain can't keep, and numbers that aren't finite. Arrays whose names
+    match `frozen` may be infinite, as a mask of attention is."""
     flat, structure = jax.tree_util.tree_flatten_with_path(tree)
     leaves = Leaves([], [], structure)
     for path, leaf in flat:
@@ -62,7 +63,9 @@ def describe_leaves(tree, what, dtypes):
             raise ExportError(f'{what}: "{name}" has dtype {array.dtype}; expected one of {", ".join(dtypes)}')
         if array.size == 0:
             raise ExportError(f'{what}: "{name}" has shape {array.shape}; expected at least one element')
-        if not np.all(np.isfinite(array.astype(carried_dtype(array)))):
+        carried = array.astype(carried_dtype(array))
+        is_mask = matches(name, frozen) and not np.isnan(carried).any()
+        if not is_mask and not np.isfinite(carried).all():
             raise ExportError(f'{what}: "{name}" has a value that is NaN, infinite, or too large for float32; export '
                               "the model with finite values")
         leaves.names.append(name)

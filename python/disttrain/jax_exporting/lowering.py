@@ -1,17 +1,26 @@
 """Turns functions of JAX into programs of StableHLO."""
 
 import contextlib
+import os
+import traceback
 
 import jax
 import jax.export
+import jaxlib
+import numpy
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from disttrain.exporting.errors import ExportError
+from disttrain.exporting.errors import ExportError, first_line
 
 # The version of StableHLO's portable artifacts that the programs are written in, so that plugins since 2024 take them.
 # A program that this version can't express is written in jaxlib's own version.
 STABLEHLO_VERSION = "1.8.0"
+# The folders of Python's own modules, of JAX and of this package.
+_NOT_THE_USERS = tuple(
+    os.path.join(os.path.dirname(file), "")
+    for file in (os.__file__, jax.__file__, jaxlib.__file__, numpy.__file__, os.path.dirname(__file__))
+)
 
 
 @contextlib.contextmanager
@@ -22,7 +31,22 @@ def naming(name, platform):
     except ExportError:
         raise
     except Exception as error:
-        raise ExportError(f"JAX can't make the program {name} for {platform}: {error}") from error
+        place = _place_of(error)
+        hint = ""
+        if isinstance(error, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
+            hint = (
+                "; only a batch has this value, so compute it with jax.numpy, as jnp.where does, or let workers run your "
+                "script (model.trainer)"
+            )
+        raise ExportError(f"JAX can't make the program {name} for {platform}{place}: {first_line(error)}{hint}") from error
+
+
+def _place_of(error):
+    """The line of the user's code that failed: the innermost one outside of JAX and this package."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_NOT_THE_USERS):
+            return f" at {frame.filename}:{frame.lineno}" + (f" ({frame.line})" if frame.line else "")
+    return ""
 
 
 def lower(function, shapes, platform, name):

@@ -116,7 +116,7 @@ class ErrorsTest(unittest.TestCase):
         with self.assertRaises(ExportError) as caught:
             path = self.folder / ("step" + ending)
             model = Doubled(nn.ReLU()) if model is None else model
-            loss, batch = loss or nn.CrossEntropyLoss(), batch or example()
+            loss, batch = loss or nn.CrossEntropyLoss(), example() if batch is None else batch
             disttrain.export(model, loss, batch, path, say=None, **options)
         for text in texts:
             self.assertIn(text, str(caught.exception))
@@ -286,7 +286,6 @@ class ErrorsTest(unittest.TestCase):
         model = Doubled(nn.ReLU()).requires_grad_(False)
         self.assert_refused("no parameter with requires_grad=True", model=model)
         self.assert_refused("of a lazy layer has no shape yet", model=Doubled(nn.LazyLinear(8)))
-        self.assert_refused("model is a function; expected a torch.nn.Module", model=lambda x: x)
         loss = nn.CrossEntropyLoss()
         loss.scale = nn.Parameter(torch.ones(1))
         self.assert_refused("the loss has trainable parameters", loss=loss)
@@ -309,6 +308,23 @@ class ErrorsTest(unittest.TestCase):
             self.assert_refused('metric name "top 5"', metrics={"top 5": metrics.TopK(5)}, ending=ending)
             text = 'metric name "loss": expected 1 to 100 of the characters'
             self.assert_refused(text, "none of the names of a job's own figures", metrics={"loss": metrics.TopK(5)}, ending=ending)
+
+    def test_ArgumentsOfAnotherKindAreNamed(self):
+        for text, options in [
+            ("model is the class Linear; expected an object of it, Linear(...)", {"model": nn.Linear}),
+            ("model is the function <lambda>; expected a torch.nn.Module", {"model": lambda inputs: inputs}),
+            ("model is an object of the class OrderedDict; expected a torch", {"model": nn.ReLU().state_dict()}),
+            ("loss is the class CrossEntropyLoss; expected a function loss(outputs, labels)", {"loss": nn.CrossEntropyLoss}),
+            ("loss is an object of the class str; expected a function", {"loss": "mse"}),
+            ("outputs is an object of the class str; expected a function of what the model", {"outputs": "logits"}),
+            ("limits is an object of the class int; expected a dict", {"limits": 3}),
+            ("inputs is 'inputs'; expected a list of names", {"inputs": "inputs"}),
+            ("labels is 3; expected a list of names", {"labels": 3}),
+            ("example_batch is a torch tensor with the shape [2]; expected a tuple (inputs, labels)", {"batch": torch.zeros(2)}),
+            ("example_batch is an empty dict; expected a tuple", {"batch": {}}),
+        ]:
+            with self.subTest(text):
+                self.assert_refused("export: " + text, **options)
 
     def test_PlaceThatCantBeWrittenIsFoundFirst(self):
         for ending in (".pt", ".pt2"):
