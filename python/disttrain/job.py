@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 
 from disttrain.batch import collate as collate_samples
 from disttrain.connection import SOCKET_VARIABLE
@@ -230,7 +231,13 @@ class Job:
 
     def _run_evaluate(self, batch):
         with self._model.evaluating():
-            found = dict(self._evaluate(batch))
+            returned = self._evaluate(batch)
+        if not isinstance(returned, Mapping):
+            raise DisttrainError(
+                f'the function of job.on_evaluate() returned {kind_of(returned)}; expected a dict with the mean "loss" and the '
+                "metrics"
+            )
+        found = dict(returned)
         if "loss" not in found:
             raise DisttrainError(f'the function of job.on_evaluate() returned {list(found)}, without a "loss"')
         return as_float("loss", found.pop("loss")), {name: as_float(name, value) for name, value in found.items()}

@@ -8,6 +8,7 @@ import torch
 
 from disttrain.errors import DisttrainError
 from disttrain.torch_buffers import is_state
+from disttrain.wrapping import kind_of
 
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
 _LONGEST_HEADER = 100_000_000  # as the package safetensors allows
@@ -21,6 +22,8 @@ def load_weights(module, path):
     parameters and constants keep the values that they
     have in the module, and two names of one parameter get the same values.
     """
+    if not isinstance(module, torch.nn.Module):
+        raise DisttrainError(f"disttrain.load_weights() got {kind_of(module)}; expected a torch module")
     found = _read(pathlib.Path(path))
     known = module.state_dict()
     wanted = {name for name, parameter in module.named_parameters() if parameter.requires_grad}

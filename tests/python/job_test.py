@@ -327,6 +327,9 @@ def evaluate(batch):
             "disttrain.init().wrap(np.zeros(20))",
             'the array "layer/b" without elements (shape [0])': linear().replace("np.zeros(1", "np.zeros(0"),
             "expected floats": linear(before="").replace('np.ones((2, 2), "f4")', "np.ones((2, 2), int)"),
+            'job.on_evaluate() returned None; expected a dict with the mean "loss"': linear(
+                init="", before="job.on_evaluate(lambda batch: None)"
+            ),
             'without a "loss"': linear(init="", before="job.on_evaluate(lambda batch: {'accuracy': 1})"),
             "can't be stacked": linear(init="", data="[np.zeros(1), np.zeros(2)]"),
             'the new value of "seen" has the shape [2]; expected [1]': linear(show="").replace(

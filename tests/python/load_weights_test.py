@@ -65,6 +65,8 @@ def another_shape():
 def no_safetensors():
     (FOLDER / "text").write_bytes(b"not a file of weights at all")
     load(FOLDER / "text")
+def a_class():
+    disttrain.load_weights(Net, write(GOOD))
 def a_short_file():
     path = write(GOOD)
     path.write_bytes(path.read_bytes()[:-6])
@@ -94,6 +96,7 @@ EXPECTED = {
     "an_unknown_variable": 'the module has no "b"',
     "another_shape": '"a.weight" has the shape [4] in the file and [2, 2] in the module',
     "no_safetensors": "it isn't a file of safetensors; expected what `disttrain checkpoint export` writes",
+    "a_class": "disttrain.load_weights() got the class Net; expected a torch module",
     "a_short_file": "can't read the weights at",
     "an_empty_file": "can't read the weights at",
     "no_file": "No such file or directory",
