@@ -16,7 +16,7 @@ import sys
 import torch
 from torch.overrides import TorchFunctionMode
 
-from disttrain.exporting.errors import ExportError
+from disttrain.exporting.errors import ExportError, FixedBatchError
 
 # The methods that make a number, a list, an array or a text of a tensor.
 _DECIDING = frozenset(
@@ -24,7 +24,7 @@ _DECIDING = frozenset(
 )
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 # The files of torch that call these methods, or a watch, in the model's place.
-_BETWEEN = (os.path.join(_TORCH, "fx", ""), os.path.join(_TORCH, "overrides.py"), os.path.join(_TORCH, "_tensor.py"))
+_BETWEEN = tuple(_TORCH + part for part in (f"fx{os.sep}", f"_subclasses{os.sep}", "overrides.py", "_tensor.py"))
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -96,6 +96,7 @@ class SymbolWatch(DecisionWatch):
     def __init__(self, layers):
         super().__init__(layers)
         self._failure = None  # of the newest call that failed
+        self._repeated = None  # the newest place that got several symbols, as tolist() does
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         if getattr(function, "__name__", "") not in _DECIDING:
@@ -107,8 +108,10 @@ class SymbolWatch(DecisionWatch):
             self._failure = error
             self._note(frame)
             raise
-        if any(isinstance(value, _SYMBOLS) for value in (result if isinstance(result, list) else [result])):
-            self._note(frame)
+        if any(isinstance(value, _SYMBOLS) for value in torch.utils._pytree.tree_leaves(result)):
+            known = set(self._places)
+            place = self._note(frame)
+            self._repeated = place if place in known else self._repeated
         return result
 
     @contextlib.contextmanager
@@ -116,6 +119,11 @@ class SymbolWatch(DecisionWatch):
         """If the body fails because a value isn't known, raises an ExportError that names the newest place."""
         try:
             yield
+        except FixedBatchError as error:
+            if self._repeated is None:
+                raise
+            why = "it takes a value for each record of example_batch, so only batches of that size fit"
+            raise ExportError(self._text(self._repeated, why)) from error
         except Exception as error:
             has_failed = self._failure is not None and self._failure in (error, error.__cause__)
             if not self._places or not (has_failed or "data-dependent" in str(error)):

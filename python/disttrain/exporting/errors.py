@@ -8,6 +8,10 @@ class ExportError(Exception):
     """The model can't be exported. The message says which layer, what was found, and what to do."""
 
 
+class FixedBatchError(ExportError):
+    """Something in the model fixes the batch's dimension."""
+
+
 class LayerTracker:
     """Knows which layers of a model run now, and which one ran when an exception was raised.
 

@@ -11,7 +11,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 
 from disttrain.exporting.comparing import compare_trace
 from disttrain.exporting.cropping import decompositions
-from disttrain.exporting.errors import ExportError, NamedErrors, first_line
+from disttrain.exporting.errors import ExportError, FixedBatchError, NamedErrors, first_line
 
 # Sizes of batches with which the conditions that a model makes about its batch are tried.
 TRIED_SIZES = [*range(2, 130), 200, 255, 256, 257, 500, 511, 512, 1000, 1024, 4096, 10000, 65536]
@@ -75,7 +75,7 @@ class _BatchWatch:
     def check(self):
         problem = self._problem()
         if problem:
-            raise ExportError(
+            raise FixedBatchError(
                 f"export: {self._fixed_in or 'the loss, the metrics or the backward pass'} fixes the batch's dimension "
                 f"({problem}). Write the batch's size as x.shape[0] or -1 there, or export with dynamic_batch=False"
             )

@@ -61,6 +61,17 @@ class BranchOnSizeOfTheLayer(nn.Module):
         return hidden * 2 if hidden.shape[1] > 3 else hidden
 
 
+class ScaledByAList(nn.Module):
+    def forward(self, hidden):
+        sums = hidden.sum(1).tolist()
+        return hidden * (sum(sums) / len(sums))
+
+
+class ScaledByTheLargestOfAList(nn.Module):
+    def forward(self, hidden):
+        return hidden * max(hidden.sum(1).tolist())
+
+
 class ThroughNumpy(nn.Module):
     def forward(self, hidden):
         return torch.from_numpy(hidden.detach().numpy()) * 2
@@ -145,11 +156,14 @@ class ErrorsTest(unittest.TestCase):
         for layer, line in [
             (BranchOnValue(), "return hidden * 2 if hidden.sum() > 0 else hidden"),
             (ScaledByItem(), "scale = hidden.abs().max().item()"),  # only the compiler refuses this one
+            (ScaledByTheLargestOfAList(), "return hidden * max(hidden.sum(1).tolist())"),
             (ThroughNumpy(), "return torch.from_numpy(hidden.detach().numpy()) * 2"),
         ]:
             name = f'layer "1" ({type(layer).__name__}) uses a tensor\'s value in Python at {__file__}:'
             texts = (name, f" ({line}), and the program step can't be compiled", "as torch.where does")
             self.assert_refused(*texts, model=nn.Sequential(nn.Linear(6, 3), layer))
+        name = 'layer "middle" (ScaledByAList) uses a tensor\'s value in Python'
+        self.assert_refused(name, "and it takes a value for each record of example_batch", model=Doubled(ScaledByAList()))
         self.assert_refused(
             f"the loss, the outputs or the metrics uses a tensor's value in Python at {__file__}:",
             loss=lambda outputs, labels: nn.functional.cross_entropy(outputs, labels) * float(outputs.max()),
