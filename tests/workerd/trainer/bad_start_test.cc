@@ -146,6 +146,21 @@ for x in job.batches(range(100)): pass
   EXPECT_THAT(values.error().message, Not(HasSubstr("persistent=False")));
 }
 
+TEST_F(BadTrainerTest, StateThatBeginsInfinite) {
+  write(R"(
+import disttrain, numpy as np
+job = disttrain.init(metrics=[])
+job.wrap({"w": np.zeros((2, 3))}, state={"mask": np.array([0, -np.inf])})
+for x in job.batches(range(100)): pass
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  const auto values = engine->initial_values();
+  ASSERT_FALSE(values.has_value());
+  EXPECT_THAT(values.error().message, HasSubstr("finite values before job.wrap(), or keep a constant out of the state "
+                                                "(a torch buffer by persistent=False)"));
+}
+
 TEST_F(BadTrainerTest, CancellingEndsTheWait) {
   write_raw("signal.pause()\n");
   cancelled = true;
