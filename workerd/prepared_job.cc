@@ -53,6 +53,39 @@ Status check_batches(const Engine& engine, Program program, std::uint64_t record
   return rest == 0 ? Status() : checked(rest, "the last batch");
 }
 
+Status check_evaluation(const PreparedJob& prepared) {
+  const std::uint64_t records = prepared.evaluation->records();
+  return check_batches(*prepared.engine, Program::kEvaluate, records, evaluation_batch_records(prepared.config),
+                       std::to_string(records) + " evaluation records");
+}
+
+Status check_evaluates(const Engine& engine) {
+  if (engine.describe().programs.evaluates) return {};
+  return fail(ErrorCode::kConfig,
+              "the job has [evaluate], but its model has no program that evaluates: export it with one, or give the "
+              "trainer a function by job.on_evaluate()");
+}
+
+std::unique_ptr<PreparedJob> begin_job(JobId job, const JobConfig& config, const EngineWorld& world,
+                                       const OnDataError& on_data_error) {
+  const bool has_trainer = !config.model.trainer.empty();
+  auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
+  prepared->job = job;
+  prepared->is_cancelled = world.is_cancelled;
+  prepared->on_data_error = on_data_error;
+  prepared->config = config;
+  return prepared;
+}
+
+// The columns of the records, for a trainer. Sets the sizes of the model that follow from them.
+std::vector<ColumnSpec> take_columns(const input::Dataset& records, PreparedJob& prepared) {
+  const JobConfig& config = prepared.config;
+  ModelSection& model = prepared.config.model;
+  if (takes_vocabulary(config)) input::size_vocabulary(records, model);
+  if (!config.data.columns.empty()) input::size_model(*records.fitted_columns(), config.data, model);
+  return input::columns_of(records, config.data.scale);
+}
+
 // A job that ends within the first epoch may never reach the last batch. Its batches are checked when they occur.
 Status check_training_batches(const PreparedJob& prepared) {
   const TrainSection& train = prepared.config.train;
@@ -70,21 +103,14 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
   if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
   const bool has_trainer = !config.model.trainer.empty();
   const bool has_columns = !config.data.columns.empty() || !config.data.tokenizer.empty();
-  auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
-  prepared->job = job;
-  prepared->is_cancelled = world.is_cancelled;
-  prepared->on_data_error = on_data_error;
-  prepared->config = config;
+  std::unique_ptr<PreparedJob> prepared = begin_job(job, config, world, on_data_error);
   // A trainer takes whatever columns the data has, so it must know them first. Sizes of a model may follow from
   // [data.columns], a tokenizer and the files. Other models are built first, because a wrong model is found faster than
   // data is read.
   std::vector<ColumnSpec> columns;
   if ((has_trainer || has_columns) && has_data(config)) {
     if (Status loaded = load_training(*prepared, nullptr); !loaded) return tl::unexpected(loaded.error());
-    columns = input::columns_of(*prepared->training, config.data.scale);
-    if (takes_vocabulary(config)) input::size_vocabulary(*prepared->training, prepared->config.model);
-    if (!config.data.columns.empty())
-      input::size_model(*prepared->training->fitted_columns(), config.data, prepared->config.model);
+    columns = take_columns(*prepared->training, *prepared);
   }
   Result<MadeEngine> made = make_engine(prepared->config, columns, prepared->arena, world);
   if (!made) return tl::unexpected(made.error());
@@ -108,25 +134,38 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
   return prepared;
 }
 
+Result<std::unique_ptr<PreparedJob>> prepare_evaluation(JobId job, const JobConfig& config,
+                                                        std::shared_ptr<const input::FittedColumns> fitted,
+                                                        const EngineFactory& make_engine, const EngineWorld& world) {
+  if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());
+  std::unique_ptr<PreparedJob> prepared = begin_job(job, config, world, [](ErrorCode) {});
+  input::Source source = input::evaluation_source(config.data, config.evaluate);
+  source.fitted = std::move(fitted);
+  Result<std::unique_ptr<input::Dataset>> records = load(source, *prepared, nullptr);
+  if (!records) return tl::unexpected(records.error());
+  prepared->evaluation = std::move(*records);
+  const std::vector<ColumnSpec> columns = take_columns(*prepared->evaluation, *prepared);
+  Result<MadeEngine> made = make_engine(prepared->config, columns, prepared->arena, world);
+  if (!made) return tl::unexpected(made.error());
+  prepared->engine = std::move(made->engine);
+  if (Status ok = check_evaluates(*prepared->engine); !ok) return tl::unexpected(ok.error());
+  if (config.model.trainer.empty())
+    if (Status ok = input::fits(*prepared->evaluation, prepared->engine->describe(), config.model, source); !ok)
+      return tl::unexpected(ok.error());
+  if (Status ok = check_evaluation(*prepared); !ok) return tl::unexpected(ok.error());
+  return prepared;
+}
+
 Status load_evaluation(PreparedJob& prepared) {
   if (prepared.evaluation || prepared.config.evaluate.files.empty()) return {};
-  if (!prepared.engine->describe().programs.evaluates)
-    return fail(ErrorCode::kConfig,
-                "the job has [evaluate], but its model has no program that evaluates: export it with one, or give the "
-                "trainer a function by job.on_evaluate()");
+  if (Status ok = check_evaluates(*prepared.engine); !ok) return ok;
   input::Source source = input::evaluation_source(prepared.config.data, prepared.config.evaluate);
   source.label_names = prepared.training->label_names();
   source.fitted = prepared.training->fitted_columns();
   Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared, prepared.engine.get());
   if (!evaluation) return tl::unexpected(evaluation.error());
-  const std::uint64_t records = (*evaluation)->records();
-  if (Status taken =
-          check_batches(*prepared.engine, Program::kEvaluate, records, evaluation_batch_records(prepared.config),
-                        std::to_string(records) + " evaluation records");
-      !taken)
-    return taken;
   prepared.evaluation = std::move(*evaluation);
-  return {};
+  return check_evaluation(prepared);
 }
 
 }  // namespace disttrain::workerd

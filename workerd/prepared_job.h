@@ -62,6 +62,12 @@ struct PreparedJob {
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
                                                  const EngineWorld& world, const OnDataError& on_data_error);
 
+// The same for an evaluator that has what [data.columns] takes from the training set: it reads the evaluation set
+// instead, and no training files. The result has no training set. Requires [data.columns] and evaluate.files.
+Result<std::unique_ptr<PreparedJob>> prepare_evaluation(JobId job, const JobConfig& config,
+                                                        std::shared_ptr<const input::FittedColumns> fitted,
+                                                        const EngineFactory& make_engine, const EngineWorld& world);
+
 // Reads the evaluation set, and checks it in the same way. Does nothing if it is loaded already or the job has none.
 Status load_evaluation(PreparedJob& prepared);
 

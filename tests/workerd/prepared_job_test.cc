@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "tests/workerd/input/input_files.h"
 #include "workerd/compute/fake_engine.h"
 #include "workerd/evaluation_run.h"
+#include "workerd/input/columns.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -72,14 +75,7 @@ class PreparedJobTest : public testing::Test {
   }
 
   Result<std::unique_ptr<PreparedJob>> prepare() {
-    const EngineFactory make = [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&,
-                                      const EngineWorld&) -> Result<MadeEngine> {
-      return MadeEngine{engine(), 0, 0};
-    };
-    asio::io_context loop;
-    const EngineWorld world{
-        .loop = loop, .is_cancelled = [] { return false; }, .on_line = {}, .on_checkpoint = {}, .worker_count = {}};
-    Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(JobId(1), config_, make, world, [](ErrorCode) {});
+    Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(JobId(1), config_, make_, world_, [](ErrorCode) {});
     if (!prepared) return prepared;
     if (Status loaded = load_evaluation(**prepared); !loaded) return tl::unexpected(loaded.error());
     return prepared;
@@ -100,7 +96,49 @@ class PreparedJobTest : public testing::Test {
   input::Folder folder_;
   JobConfig config_;
   std::uint64_t fixed_ = 0;  // the size of every batch; 0: any
+  asio::io_context loop_;
+  const EngineWorld world_{
+      .loop = loop_, .is_cancelled = [] { return false; }, .on_line = {}, .on_checkpoint = {}, .worker_count = {}};
+  const EngineFactory make_ = [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&,
+                                     const EngineWorld&) -> Result<MadeEngine> {
+    return MadeEngine{engine(), 0, 0};
+  };
 };
+
+TEST_F(PreparedJobTest, EvaluatorReadsNoTrainingFiles) {
+  const auto column = [](const std::string& name, ColumnKind kind) {
+    ColumnSection section;
+    section.name = name;
+    section.kind = kind;
+    if (kind == ColumnKind::kNumeric) section.normalise = Normalise::kStandard;
+    return section;
+  };
+  config_.data.format = DataFormat::kCsv;
+  config_.data.columns = {column("x", ColumnKind::kNumeric), column("y", ColumnKind::kNumeric),
+                          column("k", ColumnKind::kLabel)};
+  config_.data.files = "train.csv";
+  config_.data.labels = "";
+  config_.evaluate.files = "test.csv";
+  folder_.write("train.csv", "x,y,k\n1,5,b\n3,9,a\n");
+  folder_.write("test.csv", "x,y,k\n2,11,b\n");
+  const auto whole = prepare();
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  const std::shared_ptr<const input::FittedColumns> fitted = (*whole)->training->fitted_columns();
+  std::filesystem::remove(folder_.path() + "/train.csv");
+  const auto prepared = prepare_evaluation(JobId(1), config_, fitted, make_, world_);
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  EXPECT_EQ((*prepared)->training, nullptr);
+  EXPECT_THAT(input::gather<float>(*(*prepared)->evaluation, {0}, 0, DType::kFloat32, 2), testing::ElementsAre(0, 2));
+  EXPECT_THAT(input::gather<std::int64_t>(*(*prepared)->evaluation, {0}, 1, DType::kInt64, 1), testing::ElementsAre(1));
+
+  config_.data.columns.erase(config_.data.columns.begin());  // the model takes two numbers
+  auto fewer = *fitted;
+  fewer.columns.erase(fewer.columns.begin());
+  const auto misfit =
+      prepare_evaluation(JobId(1), config_, std::make_shared<const input::FittedColumns>(fewer), make_, world_);
+  ASSERT_FALSE(misfit.has_value());
+  EXPECT_THAT(misfit.error().message, HasSubstr("the records of evaluate.files have 1 values each"));
+}
 
 TEST_F(PreparedJobTest, ProgramOfAnySizeTakesAllRecords) {
   write_records(21);

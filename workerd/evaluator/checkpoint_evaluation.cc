@@ -8,6 +8,7 @@
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
 #include "workerd/evaluation_run.h"
+#include "workerd/input/keep_fitted.h"
 #include "workerd/parameters_hash.h"
 #include "workerd/predict/single_computation.h"
 #include "workerd/predict/stored_parameters.h"
@@ -16,15 +17,43 @@ namespace disttrain::workerd {
 
 using checkpoint::Weights;
 
-Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId job, const JobConfig& config,
-                                                                         const EngineFactory& make_engine,
-                                                                         const EngineWorld& world) {
+namespace {
+
+// What the checkpoint keeps of the training set. Null if it keeps nothing that suits, or the job has no [data.columns].
+Result<std::shared_ptr<const input::FittedColumns>> fitted_in(const std::string& path, const JobConfig& config) {
+  if (config.data.columns.empty() || config.evaluate.files.empty()) return nullptr;
+  checkpoint::DiskFiles files;
+  const Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, path);
+  if (!open) return tl::unexpected(open.error());
+  const auto kept = checkpoint::kept_columns(files, *open);
+  if (!kept.has_value()) return tl::unexpected(kept.error());
+  return input::fitted_from(config.data.columns, kept->value_or(std::vector<checkpoint::KeptColumn>()));
+}
+
+// With the training set.
+Result<std::unique_ptr<PreparedJob>> prepare_whole(JobId job, const JobConfig& config, const EngineFactory& make_engine,
+                                                   const EngineWorld& world) {
   JobConfig unordered = config;
   unordered.data.bucket_by.clear();  // an evaluation reads a test set in its own order, so no lengths are needed
   Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, unordered, make_engine, world, [](ErrorCode) {});
   if (!prepared) return tl::unexpected(prepared.error());
   if (Status loaded = load_evaluation(**prepared); !loaded) return tl::unexpected(loaded.error());
   (*prepared)->training.reset();
+  return prepared;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId job, const JobConfig& config,
+                                                                         const std::string& path,
+                                                                         const EngineFactory& make_engine,
+                                                                         const EngineWorld& world) {
+  Result<std::shared_ptr<const input::FittedColumns>> fitted = fitted_in(path, config);
+  if (!fitted) return tl::unexpected(fitted.error());
+  Result<std::unique_ptr<PreparedJob>> prepared =
+      *fitted != nullptr ? prepare_evaluation(job, config, std::move(*fitted), make_engine, world)
+                         : prepare_whole(job, config, make_engine, world);
+  if (!prepared) return tl::unexpected(prepared.error());
   Result<Layout> layout = chiefd::place((*prepared)->engine->describe(), Placement::kBalanced, 1);
   if (!layout) return tl::unexpected(layout.error());
   return std::unique_ptr<CheckpointEvaluation>(

@@ -18,10 +18,11 @@ namespace disttrain::workerd {
 // All calls come from one thread.
 class CheckpointEvaluation {
  public:
-  // Builds the model and reads the data once, as a worker does. The training set is read too, if vocabularies or means
-  // of columns are taken from it; its memory is freed. The arguments are those of prepare_job(), and `world` outlives
-  // the object. Errors: those of prepare_job() and load_evaluation().
-  static Result<std::unique_ptr<CheckpointEvaluation>> make(JobId job, const JobConfig& config,
+  // Builds the model and reads the data once, as a worker does. `path` is the folder of a checkpoint of the job. The
+  // vocabularies and means of columns are those that it keeps; if it keeps none, the training set is read too, and its
+  // memory is freed. The other arguments are those of prepare_job(), and `world` outlives the object. Errors: those of
+  // prepare_job() and load_evaluation(), and of reading the checkpoint (kNoInput if it is gone).
+  static Result<std::unique_ptr<CheckpointEvaluation>> make(JobId job, const JobConfig& config, const std::string& path,
                                                             const EngineFactory& make_engine, const EngineWorld& world);
 
   // Evaluates the checkpoint in this folder. It is locked only while its parameters are read. `is_cancelled` is called

@@ -74,7 +74,7 @@ Status EvaluationThread::prepare(EvaluationTicket, const EvaluateCheckpoint& ord
       .worker_count = [] { return 1u; },
   };
   Result<std::unique_ptr<CheckpointEvaluation>> made =
-      CheckpointEvaluation::make(order.job, *order.config, make_engine_, world);
+      CheckpointEvaluation::make(order.job, *order.config, order.path, make_engine_, world);
   is_reading_ = false;
   if (!made) return tl::unexpected(made.error());
   evaluation_ = std::move(*made);
