@@ -243,7 +243,7 @@ void TrainerEngine::finish_empty(const EngineInput& input) {
       std::ranges::copy(parameters_.subspan(layout_.variable_begins[v], words),
                         gradients_.subspan(layout_.variable_begins[v]).begin());
     }
-    announce(gradients_.size());
+    if (!announce(gradients_.size())) return;  // the trainer has died meanwhile
   }
   call_finished(output);
 }

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <utility>
 
 #include "common/doubles.h"
 #include "tests/workerd/trainer/trainer_fixture.h"
@@ -133,6 +137,33 @@ TEST_F(TrainerEngineTest, ABatchWithoutRecordsHasNoGradientAndKeepsState) {
   EXPECT_THAT(gradients->floats(), ElementsAre(5, 0, 0, 0, 0));
   EXPECT_EQ(result->loss_sum, 0);
   EXPECT_TRUE(lines.empty());
+}
+
+// A sink that kills the trainer when a step is announced, and lets the loop see it.
+class TrainerThatDies : public TrainerEngineTest {
+ public:
+  void ready(std::uint64_t begin, std::uint64_t end) override {
+    TrainerEngineTest::ready(begin, end);
+    if (trainer_ == 0) return;
+    ASSERT_EQ(::kill(std::exchange(trainer_, 0), SIGKILL), 0);
+    while (!output) ASSERT_GT(loop.run_one_for(std::chrono::seconds(60)), 0U);
+  }
+
+ protected:
+  pid_t trainer_ = 0;  // 0: nothing is killed
+};
+
+TEST_F(TrainerThatDies, DuringABatchWithoutRecordsIsItsError) {
+  write(std::string("import os\nprint('pid', os.getpid(), flush=True)\n") + kLinear);
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1}).has_value());
+  ASSERT_FALSE(lines.empty());
+  ASSERT_TRUE(lines[0].starts_with("pid ")) << lines[0];
+  trainer_ = std::stoi(lines[0].substr(4));
+  const auto result = run(Program::kStep, {}, 2);
+  ASSERT_FALSE(result.has_value());
+  EXPECT_THAT(result.error().message, HasSubstr("killed by signal 9"));
 }
 
 TEST_F(TrainerEngineTest, TheNextBatchIsReadBeforeItsStepAndIsntUsedForAnother) {
