@@ -4,6 +4,7 @@
 #include "common/config/reader/reader.h"
 #include "common/memory_plan.h"
 #include "workerd/input/fits.h"
+#include "workerd/input/mixed_dataset.h"
 #include "workerd/input/numbered_dataset.h"
 #include "workerd/input/parquet/parquet_functions.h"
 
@@ -128,6 +129,11 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
       on_data_error(ok.error().code);
       return tl::unexpected(ok.error());
     }
+  }
+  if (config.data.mix > 0.0) {
+    if (Status ok = input::can_mix(*prepared->training, prepared->engine->describe().columns); !ok)
+      return tl::unexpected(ok.error());
+    prepared->training = input::make_mixed_dataset(std::move(prepared->training), config.data.mix);
   }
   if (prepared->training->records() > 0)
     if (Status taken = check_training_batches(*prepared); !taken) return tl::unexpected(taken.error());

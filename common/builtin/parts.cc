@@ -25,7 +25,9 @@ void add_dense(ModelSpec& spec, const std::string& layer, std::uint64_t in, std:
 
 void add_wanted(ModelSpec& spec, const ModelSection& model, std::uint64_t outputs) {
   if (model.has_weights) spec.columns.push_back({.name = "weights", .dtype = DType::kFloat32, .shape = {}});
-  if (model.loss == Loss::kSoftmaxCrossEntropy)
+  if (model.has_soft_labels)
+    spec.columns.push_back({.name = "labels", .dtype = DType::kFloat32, .shape = {outputs}});
+  else if (model.loss == Loss::kSoftmaxCrossEntropy)
     spec.columns.push_back({.name = "labels", .dtype = DType::kInt64, .shape = {}, .limit = outputs});
   else
     spec.columns.push_back({.name = "targets", .dtype = DType::kFloat32, .shape = {outputs}});

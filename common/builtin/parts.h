@@ -30,8 +30,8 @@ void add_variable(ModelSpec& spec, const std::string& name, std::vector<std::uin
 void add_dense(ModelSpec& spec, const std::string& layer, std::uint64_t in, std::uint64_t out,
                const Initializer& initializer);
 
-// Adds the column "labels" if the loss needs labels, otherwise the column "targets"; before it "weights" if the data
-// has weights.
+// Adds the column "labels" if the loss needs labels, otherwise the column "targets". Soft labels are one number for
+// each class. If the data has weights, "weights" comes before.
 void add_wanted(ModelSpec& spec, const ModelSection& model, std::uint64_t outputs);
 
 // "model.KEY is FOUND; expected EXPECTED".

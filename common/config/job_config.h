@@ -148,6 +148,8 @@ struct ModelSection {
   // a batch is divided by the number of examples. (PyTorch divides it by the sum of their factors. Then workers with
   // batches of other classes would count differently.)
   std::vector<double> class_weights;
+  // Not a key: with softmax_cross_entropy, whether labels are a number for each class (DataSection::mix)
+  bool has_soft_labels = false;
   // Not a key: whether [data.columns] has a weight. Each record's loss is then multiplied by it
   bool has_weights = false;
   std::map<std::string, std::string> metrics;  // name -> kind (common/model_metric.h); empty = the model's usual ones
@@ -214,6 +216,9 @@ struct DataSection {
   std::uint64_t shuffle_buffer = 0;   // records, for kBuffer
   std::uint64_t shuffle_window = 16;  // blocks whose records are shuffled together, for kBlocks; at least 1
   double scale = 1.0;                 // each value of a record is multiplied by this
+  // Training mixes each record with another one: l * record + (1 - l) * other, where l is from Beta(mix, mix). 0: it
+  // doesn't; otherwise above 0 and at most 1
+  double mix = 0.0;
   // The columns that the job uses. With csv the list may be empty: then the last column of the files is the label, and
   // all others are inputs. With idx, npy, npz and text it is empty
   std::vector<ColumnSection> columns;

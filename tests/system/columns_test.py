@@ -42,7 +42,7 @@ class ColumnsTest(SystemTest):
         self.assertAlmostEqual(right / len(labels), evaluation["accuracy"], delta=1e-12)
         self.assert_predicts_without_training_files(outputs)
 
-    def test_an_mlp_takes_one_hot_categories_and_weights(self):
+    def test_an_mlp_takes_one_hot_categories_weights_and_mixed_records(self):
         job = self.folder / "mlp.toml"
         job.write_text(f"""
 [job]
@@ -76,6 +76,10 @@ files = "adult-*.csv"
         self.assert_refused(self.up(job, *RANGES, "--set", "model.layers=[10, 16, 1]"), 78, "have 11 values each",
                             "takes 10: change model.layers (its first number)")
         self.assert_refused(self.up(job, *RANGES, "--set", 'data.columns.age.kind="weight"'), 78, "is the weight already")
+        mix = ["--set", "data.mix=0.3"]
+        self.assert_refused(self.up(job, *RANGES, *mix), 78, "data.mix can't mix data.columns.fnlwgt")
+        mixed = self.assert_finished(self.up(job, *RANGES, *mix, "--set", 'data.columns.fnlwgt.kind="ignore"'))
+        self.assertLess(mixed["evaluation"]["loss"], 0.56, "what a model without inputs reaches")
 
     def assert_predicts_without_training_files(self, outputs):
         """The checkpoint has the words and means of the training set. The records to predict have no labels."""

@@ -126,6 +126,7 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setBucketBy(write_path(v.bucket_by, "bucketBy"));
   b.setBucketWindow(v.bucket_window);
   b.setScale(v.scale);
+  b.setMix(v.mix);
   b.setPrefetch(v.prefetch);
   b.setWindow(v.window);
   b.setStride(v.stride);
@@ -152,6 +153,7 @@ static DataSection read(schema::DataSection::Reader r) {
   v.bucket_by = read_path(r.getBucketBy(), "bucketBy");
   v.bucket_window = r.getBucketWindow();
   v.scale = read_finite(r.getScale(), "scale");
+  v.mix = read_finite(r.getMix(), "mix");
   v.prefetch = r.getPrefetch();
   v.window = r.getWindow();
   v.stride = r.getStride();

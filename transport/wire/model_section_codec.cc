@@ -96,6 +96,7 @@ void write(const ModelSection& v, schema::ModelSection::Builder b) {
   b.setLoss(write_enum<schema::Loss>(v.loss));
   b.setLabelSmoothing(v.label_smoothing);
   b.setHasWeights(v.has_weights);
+  b.setHasSoftLabels(v.has_soft_labels);
   set_all(b.initClassWeights(list_size(v.class_weights, kMaxClassWeights, "class weights")), v.class_weights);
   write_name_map(b.initMetrics(map_size(v.metrics, "metrics")), v.metrics);
   write(v.resnet, b.initResnet());
@@ -119,6 +120,7 @@ ModelSection read(schema::ModelSection::Reader r) {
   v.dropout = read_finite(r.getDropout(), "dropout");
   v.loss = read_enum(r.getLoss(), Loss::kSigmoidCrossEntropy, "loss");
   v.has_weights = r.getHasWeights();
+  v.has_soft_labels = r.getHasSoftLabels();
   v.label_smoothing = read_finite(r.getLabelSmoothing(), "label smoothing");
   for (const double weight : bounded(r.getClassWeights(), kMaxClassWeights, "class weights"))
     v.class_weights.push_back(read_finite(weight, "class weight"));

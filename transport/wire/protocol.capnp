@@ -215,6 +215,7 @@ struct ModelSection {
   folder @15 :Text;
   startTimeout @16 :Int64;  # nanoseconds
   hasWeights @17 :Bool;
+  hasSoftLabels @18 :Bool;
 }
 
 struct DataSection {
@@ -240,6 +241,7 @@ struct DataSection {
   tokenizer @19 :Text;
   bucketBy @20 :Text;
   bucketWindow @21 :UInt32;
+  mix @22 :Float64;
 }
 
 enum ColumnKind {

@@ -77,7 +77,7 @@ class TorchModel final : public Computation {
 };
 
 std::unique_ptr<Computation> make_inner(const ModelSection& model, const ModelSpec& spec) {
-  const bool has_plain_loss = model.label_smoothing == 0.0 && model.class_weights.empty();
+  const bool has_plain_loss = model.label_smoothing == 0.0 && model.class_weights.empty() && !model.has_soft_labels;
   const bool is_mlp = model.builtin == "linear" || model.builtin == "mlp";
   if (is_mlp && has_plain_loss && model.dropout == 0.0) return make_mlp(model, spec);
   if (model.builtin == "cnn" && has_plain_loss) return make_cnn(model, spec);

@@ -159,6 +159,8 @@ Keys data_keys(DataSection& data, bool is_needed) {
       {"bucket_window", integer(data.bucket_window, 1, 1 << 20),
        "bucket_by: the records of so many batches are sorted by length together"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},
+      {"mix", real(data.mix, {0.0, true, 1.0, true}),
+       "mixes each training record with another one: l * record + (1 - l) * other, l from Beta(mix, mix)"},
       {"columns", data_columns(data.columns),
        "what becomes of each column of the files; csv files without it have numbers, and the label in the last column"},
       {"missing", texts(data.missing, 1000),

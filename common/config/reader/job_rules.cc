@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "common/config/columns.h"
 #include "common/config/reader/keys.h"
 
 namespace disttrain::config {
@@ -95,6 +96,26 @@ void check_data(const DataSection& data, Reading& reading) {
   only_with(reading, !is_text || data.scale == 1.0, "data.", {"scale"}, "another format than \"text\"");
 }
 
+// Mixing takes floats: inputs, and labels as a number for each class.
+void check_mix(const JobConfig& job, Reading& reading) {
+  const DataSection& data = job.data;
+  if (data.mix == 0.0) return;
+  const auto refuse = [&reading](const std::string& why) { reading.refuse("data.mix", "data.mix " + why); };
+  if (!job.model.trainer.empty())
+    return refuse("has no meaning for model.trainer, which gets records as they are; mix them in the script");
+  if (data.format == DataFormat::kText || job.model.builtin == "transformer")
+    return refuse("can't mix tokens, only numbers; set it to 0");
+  if (job.model.builtin == "matrix_factorization") return refuse("can't mix users and items; set it to 0");
+  for (const ColumnSection& column : data.columns)
+    if (is_category(column) || is_tokens(column) || is_weight(column))
+      return refuse("can't mix data.columns." + column.name +
+                    ", only numbers, images and labels; set it to 0, or the column's one_hot if it is a category");
+  if (data.shuffle == ShuffleKind::kBlocks)
+    refuse(
+        "takes a second record from anywhere in the data set, but data.shuffle = \"blocks\" reads blocks; set one of "
+        "them to another value");
+}
+
 // The trace lies beside TensorBoard's event files, and those are in the folder of the job's checkpoints.
 void check_profile(const JobConfig& job, Reading& reading) {
   const TrainSection& train = job.train;
@@ -134,6 +155,7 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   if (reading.has("train")) check_train(job.train, reading);
   check_data(job.data, reading);
   check_columns(job, reading);
+  check_mix(job, reading);
   if (job.data.scale == 0.0)
     reading.refuse("data.scale", "data.scale is 0, which would make all values 0; set another number");
   if (job.train.optimizer.rule == Rule::kLamb && job.job.placement == Placement::kPartitioned)

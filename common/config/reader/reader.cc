@@ -103,6 +103,7 @@ Result<JobConfig> job_of(const TomlValue& tree) {
   check_job_rules(job, reading);
   if (!reading.problems.empty()) return all_problems(std::move(reading));
   if (!job.evaluate.files.empty() && job.evaluate.path.empty()) job.evaluate.path = job.data.path;
+  job.model.has_soft_labels = job.data.mix > 0.0 && job.model.loss == Loss::kSoftmaxCrossEntropy;
   job.model.has_weights = std::any_of(job.data.columns.begin(), job.data.columns.end(), is_weight);
   return job;
 }

@@ -101,6 +101,32 @@ TEST(AutogradModel, ComputesACnnLikeItsOwnKernelsWithTheSameDropout) {
                           {.job_seed = 3, .step = 17, .rank = 1});
 }
 
+// Softmax cross-entropy is linear in the labels' shares.
+TEST(SoftLabels, GiveTheMeanOfTheLossesOfTheirClasses) {
+  ModelSection model = model_of("mlp");
+  model.layers = {7, 9, 4};
+  model.label_smoothing = 0.1;
+  model.class_weights = {0.5, 1.0, 2.0, 0.25};
+  const auto loss_of_labels = [&model](std::int64_t a, std::int64_t b) {
+    Bench bench(model);
+    TestBatch records = TestBatch(2).add(floats(1, 14)).add(std::vector<std::int64_t>{a, b});
+    return bench.step(records);
+  };
+  const double expected = 0.25 * loss_of_labels(0, 2) + 0.75 * loss_of_labels(3, 1);
+  model.has_soft_labels = true;
+  Bench bench(model, 1);
+  TestBatch records =
+      TestBatch(2).add(floats(1, 14)).add(std::vector<float>{0.25F, 0.0F, 0.0F, 0.75F, 0.0F, 0.75F, 0.25F, 0.0F});
+  EXPECT_NEAR(bench.step(records), expected, 1e-6);
+  TestBatch hard = TestBatch(2).add(floats(1, 14)).add(std::vector<float>{1, 0, 0, 0, 0, 0, 1, 0});
+  const Result<EngineOutput> evaluated = bench.evaluate(hard);
+  ASSERT_TRUE(evaluated) << evaluated.error().message;
+  model.has_soft_labels = false;
+  EXPECT_NEAR(evaluated->loss_sum / 2.0, loss_of_labels(0, 2), 1e-6);
+  ASSERT_EQ(evaluated->metrics.size(), 2U);
+  EXPECT_EQ(evaluated->metrics[1], 2.0) << "the accuracy counts two records";
+}
+
 // With the weights 2, 0 and 1, record a counts as if it were there twice, and record b not at all.
 TEST(Weights, MultiplyTheLossOfEachRecord) {
   ModelSection mlp = model_of("mlp");

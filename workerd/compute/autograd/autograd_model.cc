@@ -69,9 +69,11 @@ struct Records {
 
 // What the outputs should have been, by the loss.
 struct Wanted {
-  at::Tensor labels;   // int64 [rows], or undefined
-  at::Tensor targets;  // float32 [rows, outputs], or undefined
-  at::Tensor weights;  // float32 [rows], or undefined: all are 1
+  at::Tensor labels = {};  // int64 [rows], or undefined
+  at::Tensor shares =
+      {};  // soft labels: float32 [rows, outputs], or undefined. `labels` are the classes of the largest
+  at::Tensor targets = {};  // float32 [rows, outputs], or undefined
+  at::Tensor weights = {};  // float32 [rows], or undefined: all are 1
 };
 
 template <typename T>
@@ -207,11 +209,13 @@ class AutogradModel final : public Computation {
     const std::vector<at::Tensor>& columns = records.columns;
     const std::string& name = spec_.columns.back().name;
     const at::Tensor weights = model_.has_weights ? columns[columns.size() - 2] : at::Tensor();
-    if (name == "targets") return {{}, columns.back(), weights};
-    if (name == "labels") return {columns.back(), {}, weights};
+    if (name == "targets") return {.targets = columns.back(), .weights = weights};
+    if (model_.has_soft_labels)
+      return {.labels = columns.back().argmax(1), .shares = columns.back(), .weights = weights};
+    if (name == "labels") return {.labels = columns.back(), .weights = weights};
     // A transformer: the label of each token is the next one.
     const at::Tensor labels = columns.back().narrow(1, 1, columns.back().size(1) - 1).to(at::kLong).flatten();
-    return {records.rows.defined() ? labels.index_select(0, records.rows) : labels, {}, {}};
+    return {.labels = records.rows.defined() ? labels.index_select(0, records.rows) : labels};
   }
 
   // The sum over the rows, each times its weight.
@@ -224,8 +228,8 @@ class AutogradModel final : public Computation {
   at::Tensor losses(const at::Tensor& outputs, const Wanted& expected, at::Reduction::Reduction reduction) const {
     switch (model_.loss) {
       case Loss::kSoftmaxCrossEntropy:
-        return at::cross_entropy_loss(outputs, expected.labels, class_weights_, reduction, -100,
-                                      model_.label_smoothing);
+        return at::cross_entropy_loss(outputs, expected.shares.defined() ? expected.shares : expected.labels,
+                                      class_weights_, reduction, -100, model_.label_smoothing);
       case Loss::kSigmoidCrossEntropy:
         return at::binary_cross_entropy_with_logits(outputs, expected.targets, {}, {}, reduction);
       case Loss::kMse:

@@ -116,6 +116,15 @@ TEST(ColumnKeys, ModelsWithoutCategoriesTakeOneHotColumns) {
   EXPECT_THAT(job_toml(*read), HasSubstr("x = { kind = \"category\", one_hot = true }"));
 }
 
+TEST(ColumnKeys, OnlyNumbersImagesAndLabelsCanBeMixed) {
+  const std::string mix = "mix = 0.2\n";
+  const std::string x = "x = { kind = \"numeric\" }\ny = { kind = \"label\" }\n";
+  EXPECT_EQ(error_of(x, mix), "");
+  EXPECT_EQ(error_of(x + "z = { kind = \"category\", one_hot = true }\n", mix), "");
+  EXPECT_THAT(error_of(x + "z = { kind = \"category\" }\n", mix), HasSubstr("data.mix can't mix data.columns.z"));
+  EXPECT_THAT(error_of(x + "z = { kind = \"weight\" }\n", mix), HasSubstr("data.mix can't mix data.columns.z"));
+}
+
 TEST(ColumnKeys, MissingWordsNeedColumns) {
   std::string job = job_of_columns("", "missing = [\"?\"]\n");
   job.replace(job.find("[data.columns]"), 14, "");

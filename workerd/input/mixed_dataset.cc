@@ -1,0 +1,111 @@
+#include "workerd/input/mixed_dataset.h"
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "common/check.h"
+#include "common/random.h"
+#include "workerd/input/bind.h"
+#include "workerd/input/typed_values.h"
+
+namespace disttrain::input {
+
+namespace {
+
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+template <typename T>
+void mix_rows(std::span<const Mixture> mixtures, std::span<const T> others, std::span<T> values) {
+  const std::size_t width = values.size() / mixtures.size();
+  for (std::size_t i = 0; i < mixtures.size(); ++i) {
+    const T share = mixtures[i].share;
+    for (std::size_t e = i * width; e < (i + 1) * width; ++e)
+      values[e] = share * values[e] + (T(1) - share) * others[e];
+  }
+}
+
+class MixedDataset final : public Dataset {
+ public:
+  MixedDataset(std::unique_ptr<Dataset> inner, double mix) : inner_(std::move(inner)), mix_(mix) {}
+
+  std::uint64_t records() const override { return inner_->records(); }
+  const std::vector<DatasetColumn>& columns() const override { return inner_->columns(); }
+  std::uint64_t bytes_read() const override { return inner_->bytes_read(); }
+  const std::vector<std::string>& label_names() const override { return inner_->label_names(); }
+  std::shared_ptr<const FittedColumns> fitted_columns() const override { return inner_->fitted_columns(); }
+  std::vector<std::uint64_t> blocks() const override { return inner_->blocks(); }
+  std::span<const std::uint32_t> lengths() const override { return inner_->lengths(); }
+  std::uint64_t hash() const override { return inner_->hash(); }
+  std::string notice() const override { return inner_->notice(); }
+  const DataFigures* figures() const override { return inner_->figures(); }
+
+  Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
+                const Draw& draw) const override {
+    Status gathered = inner_->gather(indices, columns, draw);
+    if (!gathered || !draw.is_training || indices.empty()) return gathered;
+    std::vector<Mixture> mixtures;
+    std::vector<std::uint64_t> others;
+    for (const std::uint64_t record : indices) {
+      mixtures.push_back(draw_mixture(mix_, draw, record, records()));
+      others.push_back(mixtures.back().other);
+    }
+    std::vector<std::vector<std::byte>> memory;
+    std::vector<ColumnOut> outs(columns.begin(), columns.end());
+    for (ColumnOut& out : outs) out.out = memory.emplace_back(out.out.size());
+    if (gathered = inner_->gather(others, outs, draw); !gathered) return gathered;
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      with_type(columns[c].as.dtype, columns[c].out, [&]<typename T>(std::span<T> values) {
+        if constexpr (std::is_floating_point_v<T>)
+          mix_rows<T>(mixtures, {reinterpret_cast<const T*>(memory[c].data()), values.size()}, values);
+      });
+    return {};
+  }
+
+ private:
+  const std::unique_ptr<Dataset> inner_;
+  const double mix_;
+};
+
+}  // namespace
+
+// Beta by the method of Johnk, "Erzeugung von betaverteilten und gammaverteilten Zufallszahlen" (Metrika, 1964), which
+// needs at most two turns on average if mix <= 1.
+Mixture draw_mixture(double mix, const Draw& draw, std::uint64_t record, std::uint64_t records) {
+  Random random(draw.seed ^ draw.epoch * 0x9E3779B97F4A7C15u, stream_of("mix", record));
+  const std::uint64_t other = random.below(records);
+  for (;;) {
+    const double x = std::pow(random.uniform(), 1.0 / mix);
+    const double y = std::pow(random.uniform(), 1.0 / mix);
+    if (x + y > 0.0 && x + y <= 1.0) return {other, static_cast<float>(x / (x + y))};
+  }
+}
+
+Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns) {
+  const Result<std::vector<Binding>> bindings = bind_columns(dataset.columns(), columns);
+  if (!bindings) return tl::unexpected(bindings.error());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const DatasetColumn& array = dataset.columns()[(*bindings)[i].array];
+    const bool is_label = array.name == "labels";
+    const bool is_one_class = is_label && array.are_classes && element_count(columns[i]) == 1 && array.largest > 1;
+    if (is_float(columns[i].dtype) && !is_one_class) continue;
+    return fail(
+        ErrorCode::kConfig,
+        "data.mix makes " + std::string(is_label ? "labels that are shares of classes" : "inputs that are fractions") +
+            ", but the model's column \"" + columns[i].name + "\" takes " +
+            (is_float(columns[i].dtype) ? "the number of a class" : to_string(columns[i].dtype)) +
+            ": export the model with " + (is_label ? "a loss that takes a float for each class" : "inputs of float32") +
+            ", or set data.mix to 0");
+  }
+  return {};
+}
+
+std::unique_ptr<Dataset> make_mixed_dataset(std::unique_ptr<Dataset> dataset, double mix) {
+  DISTTRAIN_CHECK(mix > 0.0 && mix <= 1.0);
+  return std::make_unique<MixedDataset>(std::move(dataset), mix);
+}
+
+}  // namespace disttrain::input
