@@ -9,7 +9,7 @@ model is also run with inputs that differ in their sixth digit. The results may 
 
 import torch
 
-from disttrain.exporting.errors import ExportError, NamedErrors, first_line
+from disttrain.exporting.errors import ExportError, NamedErrors, first_line, last_line
 
 
 def compare_trace(program, functions, of_model, of_trace, columns):
@@ -37,6 +37,29 @@ def compare_trace(program, functions, of_model, of_trace, columns):
             "computes with the batch's size or with values of the batch in Python; write it with tensors, or export with "
             "dynamic_batch=False"
         )
+
+
+def compare_gradients(functions, of_model, of_trace, columns, names):
+    """of_model, of_trace: functions of a list of columns that return the gradients of the parameters `names`. A trace of
+    TorchScript has the operators of the forward pass alone, so it loses what the model does to the gradients."""
+    with NamedErrors(functions.described.layers, "runs"):
+        expected, tolerance = _results_of(of_model, columns)
+    try:
+        found = _seeded(of_trace, columns, 1)
+    except Exception as error:  # whatever an operator raises
+        raise ExportError(
+            f"export: the backward pass of the traced program step fails: {last_line(error)}; {_TO_PT2}"
+        ) from error
+    for name, difference in zip(names, _differences(expected, found)):
+        if difference > tolerance:
+            raise ExportError(
+                f'export: the gradient of parameter "{name}" in the traced program step differs from the model\'s: a '
+                f"TorchScript file keeps neither torch.no_grad() nor hooks of the forward pass; {_TO_PT2}, or use detach() "
+                "in place of torch.no_grad()"
+            )
+
+
+_TO_PT2 = "export to a .pt2 file"
 
 
 def compare_compiled(program, of_trace, of_library, arguments):
@@ -96,16 +119,20 @@ def _seeded(function, columns, seed):
 
 
 def _difference(some, others):
-    """The largest difference of two elements, relative to the largest value of their tensor. Infinite if only one of two
-    elements is finite."""
+    return max(_differences(some, others), default=0.0)
+
+
+def _differences(some, others):
+    """For each two tensors the largest difference of two elements, relative to the largest value of the first tensor.
+    Infinite if only one of two elements is finite."""
     pairs = [(one.double(), other.double()) for one, other in zip(some, others)]
     scales = [float(one.abs().nan_to_num(0, 0, 0).max()) if one.numel() else 0.0 for one, _ in pairs]
     # The gradient of a bias in front of a batch norm is 0 but for rounding, which isn't worth a comparison.
     least = max(scales, default=0.0) * _NEGLIGIBLE
-    largest = 0.0
+    found = []
     for (one, other), scale in zip(pairs, scales):
         differ = ~((one == other) | (one.isnan() & other.isnan()))
-        if bool(differ.any()):
-            difference = float((one - other)[differ].abs().nan_to_num(torch.inf).max())
-            largest = max(largest, difference / max(scale, least) if max(scale, least) else torch.inf)
-    return largest
+        difference = float((one - other)[differ].abs().nan_to_num(torch.inf).max()) if bool(differ.any()) else 0.0
+        scale = max(scale, least)
+        found.append(difference / scale if scale else torch.inf if difference else 0.0)
+    return found

@@ -90,5 +90,14 @@ def check_folder(path):
 
 
 def first_line(error):
+    return _line(error, 0)
+
+
+def last_line(error):
+    """TorchScript's interpreter puts the operator's own error behind its trace."""
+    return _line(error, -1).rstrip(".")
+
+
+def _line(error, index):
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:500]
+    return (lines[index] if lines else type(error).__name__)[:500]

@@ -134,6 +134,7 @@ def describe_model(model, loss):
             "export: torch.compile has compiled the model or one of its layers, and export compiles them itself; pass the "
             "model as it was before torch.compile (compiled._orig_mod)"
         )
+    _refuse_sparse_layers(model)
     variables, aliases = [], {}
     saved = list(model.state_dict(keep_vars=True))  # layer by layer: the parameters of a layer, then its buffers
     first_name = {}
@@ -159,6 +160,15 @@ def describe_model(model, loss):
     if not any(variable.kind == TRAINABLE for variable in variables):
         raise ExportError("export: the model has no parameter with requires_grad=True, so there is nothing to train")
     return DescribedModel(model, loss, variables, aliases)
+
+
+def _refuse_sparse_layers(model):
+    for name, module in model.named_modules():
+        if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and module.sparse and module.weight.requires_grad:
+            raise ExportError(
+                f'export: layer "{name}" ({type(module).__name__}) makes a sparse gradient, which a program can\'t return; use '
+                "sparse=False"
+            )
 
 
 def _checked(name, tensor):

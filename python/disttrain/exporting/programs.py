@@ -89,6 +89,11 @@ class Functions:
             raise ExportError("export: the loss of example_batch is NaN or infinite; check the batch and the model")
         return finder
 
+    def run_step(self):
+        """Runs the step once as it is, with its backward pass. Finds losses and gradients that no program can have."""
+        with NamedErrors(self.described.layers, "runs"):
+            self.step(*(argument.clone() for argument in self.example_arguments("step")))
+
     def refuse_sum(self):
         """Fails if the loss is a sum over the batch. The loss of the same records twice and three times then grows by
         equal parts; that of a contrastive loss, for example, grows less and less. It also grows so if the model takes a
@@ -143,6 +148,11 @@ class Functions:
             gradients = torch.autograd.grad(loss.mean(), list(leaves.values()), materialize_grads=True)
             state = {variable.name: value_of(variable.name) for variable in described.of_kind(STATE)}
         of_leaf = dict(zip(leaves, gradients))
+        for name, gradient in of_leaf.items():
+            if gradient.layout != torch.strided:
+                raise ExportError(
+                    f'export: the gradient of parameter "{name}" is sparse, which a program can\'t return; use sparse=False'
+                )
         results = [self._loss_sum(loss, columns), self.accumulate(outputs, columns)]
         for variable in described.variables:
             if variable.kind == TRAINABLE:

@@ -9,9 +9,10 @@ import warnings
 import torch
 
 from disttrain.exporting import sidecar, torch_sidecar
-from disttrain.exporting.comparing import compare_trace
+from disttrain.exporting.comparing import compare_gradients, compare_trace
 from disttrain.exporting.decisions import DecisionWatch
 from disttrain.exporting.errors import ExportError, NamedErrors
+from disttrain.exporting.model import TRAINABLE
 from disttrain.exporting.programs import as_rows
 
 PROGRAMS = ("step", "evaluate", "predict")
@@ -23,6 +24,7 @@ def write(path, functions, cpu, say):
     say("export: tracing step, evaluate and predict")
     with _unchanged(functions.described.model):
         traced = _trace(functions)
+        functions.run_step()
         _compare(functions, traced)
     with _unchanged(functions.described.model):
         text, values = torch_sidecar.encode(functions, "torchscript", "", PROGRAMS)
@@ -94,6 +96,24 @@ def _compare(functions, traced):
 
     for program, columns in _examples(functions).items():
         compare_trace(program, functions, results_of(programs, program), results_of(traced, program), columns)
+    _compare_gradients(functions, programs, traced)
+
+
+def _compare_gradients(functions, programs, traced):
+    trainable = functions.described.of_kind(TRAINABLE)
+    parameters = [variable.tensor for variable in trainable]
+
+    def gradients_of(module):
+        def run(columns):
+            with torch.enable_grad(), _unchanged(functions.described.model):
+                loss, _ = module.step(*columns)
+                return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+
+        return run
+
+    names = [variable.name for variable in trainable]
+    columns = _examples(functions)["step"]
+    compare_gradients(functions, gradients_of(programs), gradients_of(traced), columns, names)
 
 
 @contextlib.contextmanager
