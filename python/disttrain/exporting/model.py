@@ -134,6 +134,7 @@ def describe_model(model, loss):
             "export: torch.compile has compiled the model or one of its layers, and export compiles them itself; pass the "
             "model as it was before torch.compile (compiled._orig_mod)"
         )
+    _refuse_hooks(model)
     _refuse_sparse_layers(model)
     variables, aliases = [], {}
     saved = list(model.state_dict(keep_vars=True))  # layer by layer: the parameters of a layer, then its buffers
@@ -160,6 +161,16 @@ def describe_model(model, loss):
     if not any(variable.kind == TRAINABLE for variable in variables):
         raise ExportError("export: the model has no parameter with requires_grad=True, so there is nothing to train")
     return DescribedModel(model, loss, variables, aliases)
+
+
+def _refuse_hooks(model):
+    """A program gets the values of the parameters, and not the tensors that have the hooks."""
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and (parameter._backward_hooks or parameter._post_accumulate_grad_hooks):
+            raise ExportError(
+                f'export: parameter "{name}" has a hook, which a program would leave out; expected parameters without hooks: '
+                "remove the hook, change the gradient in forward(), or let workers run your script (model.trainer)"
+            )
 
 
 def _refuse_sparse_layers(model):

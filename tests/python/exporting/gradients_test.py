@@ -117,6 +117,16 @@ class GradientsTest(unittest.TestCase):
         text = 'the gradient of parameter "bag.weight" is sparse, which a program can\'t return; use sparse=False'
         self.assert_refused(text, model=Bag(sparse_call=True), limits={"inputs": 50}, **options)
 
+    def test_ParametersWithHooksAreRefused(self):
+        for register in ("register_hook", "register_post_accumulate_grad_hook"):
+            model = Layers()
+            handle = getattr(model.first.weight, register)(lambda tensor: None)
+            text = 'parameter "first.weight" has a hook, which a program would leave out'
+            self.assert_refused(text, "model.trainer", model=model, endings=(".pt", ".pt2"))
+            handle.remove()
+            self.export(model, ".pt")
+            (self.folder / "step.pt").unlink()
+
 
 if __name__ == "__main__":
     unittest.main()
