@@ -148,7 +148,14 @@ def _parameters_of(model):
 
 
 def _tensor(name, value):
-    tensor = torch.as_tensor(value).detach()
+    try:
+        tensor = torch.as_tensor(value).detach()
+    except (TypeError, ValueError, RuntimeError) as error:  # as torch finds it
+        raise ExportError(
+            f'export: column "{name}" of example_batch is {kind_of(value)}, which torch.as_tensor() doesn\'t take; expected '
+            'one tensor or array: for several inputs pass a dict with a column for each, such as {"left": a, "right": b, '
+            '"labels": y}'
+        ) from error
     if tensor.dtype not in DTYPES:
         raise ExportError(
             f'export: column "{name}" has dtype {tensor.dtype}; expected one of {", ".join(DTYPES.values())}'

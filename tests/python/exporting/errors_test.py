@@ -336,6 +336,8 @@ class ErrorsTest(unittest.TestCase):
             ("labels is 3; expected a list of names", {"labels": 3}),
             ("example_batch is a torch tensor with the shape [2]; expected a tuple (inputs, labels)", {"batch": torch.zeros(2)}),
             ("example_batch is an empty dict; expected a tuple", {"batch": {}}),
+            ('column "inputs" of example_batch is an object of the class tuple', {"batch": (example(), torch.arange(4))}),
+            ('column "inputs" of example_batch is an object of the class dict', {"batch": ({"a": 1}, torch.arange(4))}),
         ]:
             with self.subTest(text):
                 self.assert_refused("export: " + text, **options)
