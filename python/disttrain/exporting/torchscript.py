@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import tempfile
 import warnings
 
@@ -11,7 +12,7 @@ import torch
 from disttrain.exporting import sidecar, torch_sidecar
 from disttrain.exporting.comparing import compare_gradients, compare_trace
 from disttrain.exporting.decisions import DecisionWatch
-from disttrain.exporting.errors import ExportError, NamedErrors
+from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 from disttrain.exporting.model import TRAINABLE
 from disttrain.exporting.programs import as_rows
 
@@ -77,7 +78,7 @@ def _trace(functions):
             getattr(programs, program)(*columns)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        with NamedErrors(layers, "is traced by TorchScript"):
+        with NamedErrors(layers, "is traced by TorchScript", hint="; try to export to a .pt2 file"):
             traced = torch.jit.trace_module(programs, examples, check_trace=False)
     watch.check(told)
     return traced
@@ -134,5 +135,10 @@ def _save(path, traced, members):
             unfinished = pathlib.Path(folder) / os.path.basename(path)
             torch.jit.save(traced, str(unfinished), _extra_files=members)
             os.replace(unfinished, path)
+    except RuntimeError as error:  # torch has no narrower class for this
+        function = re.search(r"Could not export Python function call '(\w+)'", str(error))
+        what = f"the model or the loss calls the autograd.Function {function[1]}" if function else first_line(error)
+        hint = ". torch.utils.checkpoint makes such calls; take it out, or" if function else ";"
+        raise ExportError(f"export: TorchScript can't save the programs: {what}{hint} export to a .pt2 file") from error
     except OSError as error:
         raise ExportError(f"export: can't write {path}: {error.strerror}") from error

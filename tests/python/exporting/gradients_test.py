@@ -10,6 +10,7 @@ in_torch.run(__file__)
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import disttrain  # noqa: E402
 from disttrain.exporting import ExportError  # noqa: E402
@@ -105,6 +106,24 @@ class GradientsTest(unittest.TestCase):
         for model in (noisy, attending, half_detached, unused, torch.jit.script(noisy), Bag()):
             batch = (torch.randint(0, 50, (4, 6)), torch.arange(4) % 3) if isinstance(model, Bag) else example()
             self.export(model, ".pt", batch, limits={"inputs": 50} if isinstance(model, Bag) else {})
+
+    def test_PythonFunctionsOfAutogradGoToCompiledProgramsOnly(self):
+        class Doubling(torch.autograd.Function):
+            @staticmethod
+            def forward(context, hidden):
+                return hidden * 2
+
+            @staticmethod
+            def backward(context, gradient):
+                return gradient * 2
+
+        text = "TorchScript can't save the programs: the model or the loss calls the autograd.Function "
+        model = Layers(lambda first, inputs: Doubling.apply(first(inputs)))
+        self.assert_refused(text + "Doubling", "export to a .pt2 file", model=model)
+        model = Layers(lambda first, inputs: checkpoint(first, inputs, use_reentrant=False))
+        self.assert_refused(text, "torch.utils.checkpoint", "export to a .pt2 file", model=model)
+        model = Layers(lambda first, inputs: checkpoint(first, inputs, use_reentrant=True))
+        self.assert_refused("fails when the model is traced by TorchScript", "try to export to a .pt2 file", model=model)
 
     def test_DetachedOutputsAreRefused(self):
         model = nn.Sequential(Layers(), type("Detach", (nn.Module,), {"forward": lambda self, outputs: outputs.detach()})())
