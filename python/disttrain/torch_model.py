@@ -66,16 +66,19 @@ class TorchModel:
         self._tensors.append(tensor)
 
     def _note_members(self):
-        """Notes where the module and its submodules have the tensors, for has_other_members()."""
+        """Notes where the module and its submodules have the tensors, for _has_other_members(). A module of torch.jit
+        has no dicts of them, so there only check_unchanged() at the first gradient finds a replaced tensor."""
         kept = set(map(id, self._tensors))
         members = []
         for module in self.module.modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                continue
             for name, child in module._modules.items():
                 if child is not None and not kept.isdisjoint(map(id, (*child.parameters(), *child.buffers()))):
                     members.append((module._modules, name, child))
             for tensors in (module._parameters, module._buffers):
                 members += [(tensors, name, tensor) for name, tensor in tensors.items() if id(tensor) in kept]
-        self._members = [list(each) for each in zip(*members)]
+        self._members = [list(each) for each in zip(*members)] or [[], [], []]
 
     def _has_other_members(self):
         """Whether the script may have replaced a tensor since _note_members(). It runs in each step, so it loops in C."""

@@ -219,6 +219,20 @@ def a_buffer_with_an_infinity_that_a_step_replaces():
     model = masked.model()
     masked.inner.scores = torch.maximum(masked.inner.scores, torch.ones(2))
     model.end_step()
+def a_module_of_torch_jit():
+    module = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(1, 1, bias=False), torch.nn.BatchNorm1d(1)))
+    model = TorchModel(module, True)
+    names = [variable.name for variable in model.variables]
+    parameters, gradients = np.ones(6, np.float32), np.zeros(6, np.float32)
+    model.lay_out(range(6))
+    model.bind("first", lambda: (parameters, gradients))
+    for _ in range(2):
+        model.load()
+        model.begin_step(lambda end: None)
+        module(torch.tensor([[0.0], [2.0]])).square().mean().backward()
+        model.end_step()
+        model.store()
+    return names, dict(zip(names, gradients.round(1).tolist()))["1.bias"], float(gradients[names.index("1.running_mean")])
 def a_frozen_module():
     TorchModel(Net().requires_grad_(False), False)
 
@@ -231,6 +245,8 @@ for name, case in list(globals().items()):
 """
 # The new value of seen; the gradients of table, whose record 0 isn't used; those of a and b, x * 1
 ONE_STEP = [2.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+# The state comes first. The mean of the batch is 1, so the running mean, which begins with 1, stays.
+JIT_NAMES, JIT_MEAN = ["1.running_mean", "1.running_var", "1.num_batches_tracked", "0.weight", "1.weight", "1.bias"], 1.0
 SENTENCES = {
     "no_backward": "call loss.backward() before job.step()",
     "no_backward_in_a_later_step": "call loss.backward() before job.step()",
@@ -268,6 +284,7 @@ VALUES = {
     "a_layer_in_another_place_of_the_same_name": ([3.0, *ONE_STEP[1:]], [4.0, *ONE_STEP[1:]]),
     "other_arrays": [3.0, 0.0, 0.0, 1.0, 1.0, 4.0, 4.0],
     "gradients_in_overlap_arent_copied": ONE_STEP,
+    "a_module_of_torch_jit": (JIT_NAMES, 2.0, JIT_MEAN),
     "converted_parameters": ([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0], "torch.float64"),
 }
 
