@@ -22,11 +22,13 @@ from disttrain.jax_exporting.arrays import (
     STATE_DTYPES,
     VARIABLE_DTYPES,
     check_names,
+    check_target,
     describe_batch_sizes,
     describe_columns,
     describe_leaves,
     matches,
 )
+from disttrain.jax_exporting.losses import check_loss
 from disttrain.jax_exporting.lowering import lower, naming
 from disttrain.jax_exporting.programs import Model
 from disttrain.jax_exporting.stages import cut
@@ -47,8 +49,9 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
         its path: "layer0/weight". disttrain keeps float64 variables as they are, and all
         others as float32; the functions get the dtype given here.
     example_batch: a dict of arrays whose first dimension is the batch, such as {"image": ..., "label": ...}, or a pair
-        (inputs, labels). The arrays are the columns of the data, in this order. Only shapes and dtypes count.
-    path: the file to write.
+        (inputs, labels). The arrays are the columns of the data, in this order. Shapes and dtypes
+        count; with the values the export tries whether the loss is a mean.
+    path: the file to write. Its name ends in .shlo.
     state: a pytree of what a step changes without a gradient, such as batch normalization's statistics. disttrain
         averages it over the workers. Integers are exact up to 2**24.
     rng: whether step_fn needs random numbers.
@@ -65,6 +68,7 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
     for name, function in {"step_fn": step_fn, "evaluate_fn": evaluate_fn, "predict_fn": predict_fn}.items():
         if isinstance(function, type) or not (callable(function) or function is None and name != "step_fn"):
             raise ExportError(f"export_jax: {name} is {kind_of(function)}; expected a function of params and a batch")
+    check_target(path, platform)
     variables = describe_leaves(params, "params", VARIABLE_DTYPES, frozen)
     state_leaves = describe_leaves({} if state is None else state, "state", STATE_DTYPES)
     columns = describe_columns(example_batch)
@@ -81,6 +85,8 @@ def export_jax(step_fn, params, example_batch, path, *, state=None, rng=False, e
     if predict_fn is not None:
         programs["predict"] = model.predict(predict_fn)
     members = {}
+    with naming("step", platform):
+        check_loss(programs, model)
     with naming("step", platform):
         cuts = cut(programs["step"], {size: model.shapes(size, "step") for size in sizes}, model)
     for size, stages in cuts.items():

@@ -348,8 +348,38 @@ class JaxExportTest(unittest.TestCase):
                             frozen=["mask"])
         self.assert_refused('limits has -1 for column "labels"', limits={"labels": -1})
         self.assert_refused('limits has 10 for column "inputs" of float32', limits={"inputs": 10})
-        self.package = self.folder / "missing" / "step.shlo"
-        self.assert_refused("can't write")
+        self.assert_refused("export_jax: platform is 'abacus'; expected one of cpu, cuda, rocm, tpu", platform="abacus")
+        for name, text in (("missing/step.shlo", "can't write"), ("step.pt2", "doesn't end in .shlo")):
+            self.package = self.folder / name
+            self.assert_refused(text)
+
+    def test_NewStateOfAnotherTypeIsRefused(self):
+        def step(params, batch, state):
+            return classify(params, batch)[0], {}, {"steps": state["steps"] + 0.5}
+
+        text = 'step_fn returned state "steps" of float32; expected int32, as given'
+        self.assert_refused(text, step, state={"steps": np.int32(0)})
+
+    def test_LossThatIsASumIsRefused(self):
+        def step(params, batch, *state_and_key):
+            loss = cross_entropy(logits_of(params, batch), batch["labels"]) * len(batch["labels"])
+            return (loss, {}, *state_and_key[:1]) if state_and_key else loss
+
+        text = "if each example comes twice; expected the mean over the batch"
+        self.assert_refused("the loss of step_fn for example_batch is ", step)
+        self.assert_refused(text, step, state={"seen": np.zeros(3, np.float32)}, rng=True)
+        self.assert_refused("the loss of evaluate_fn for example_batch is ", evaluate_fn=lambda *inputs: (step(*inputs), classify(*inputs)[1]))
+        # ln 4 becomes ln 8 and ln 12, and values aren't needed.
+        contrastive = lambda params, batch: jax.nn.logsumexp(logits_of(params, batch) * 1e-3)  # noqa: E731
+        self.export(contrastive, mlp(), batch_of(4))
+        self.export(step, mlp(), {name: jax.ShapeDtypeStruct(each.shape, each.dtype) for name, each in batch_of(4).items()})
+
+    def test_LossThatDependsOnNoVariableIsRefused(self):
+        text = "the loss of step_fn doesn't depend on any trainable variable"
+        self.assert_refused(text, lambda params, batch: jnp.mean(batch["inputs"]))
+        self.assert_refused(text, jax.jit(lambda params, batch: jax.lax.stop_gradient(classify(params, batch))))
+        self.assert_refused(text, lambda params, batch: jnp.mean(params["second"]["bias"]), frozen=["second/"])
+        self.export(lambda params, batch: jnp.mean(params["second"]["bias"]), mlp(), batch_of(4))
 
     # ---- errors of the worker ----
 

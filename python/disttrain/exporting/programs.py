@@ -18,6 +18,7 @@ from disttrain.exporting.decisions import ValueLog
 from disttrain.exporting.errors import ExportError, NamedErrors, first_line
 from disttrain.exporting.limits import LimitFinder
 from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
+from disttrain.exporting.sums import is_sum
 from disttrain.metrics import Metric
 from disttrain.wrapping import kind_of
 
@@ -95,15 +96,11 @@ class Functions:
             self.step(*(argument.clone() for argument in self.example_arguments("step")))
 
     def refuse_sum(self):
-        """Fails if the loss is a sum over the batch. The loss of the same records twice and three times then grows by
-        equal parts; that of a contrastive loss, for example, grows less and less. It also grows so if the model takes a
-        sum over the batch into Python. The error then names that line, and not the loss."""
+        """Fails if the loss is a sum over the batch. The loss also grows like a sum if the model takes a sum over the batch
+        into Python. The error then names that line, and not the loss."""
         log = ValueLog(self.described.layers)
         losses = self._losses_of_repeats(log) if self.batch.dynamic else None
-        if losses is None:
-            return
-        first, second = losses[1] - losses[0], losses[2] - losses[1]
-        if abs(first) < 0.25 * abs(losses[0]) or abs(second - first) > 0.05 * abs(first) or first == 0:
+        if losses is None or not is_sum(losses):
             return
         log.check_equal(
             f"the loss grows with the number of records: it is {losses[0]:.6g} for example_batch, and {losses[1]:.6g} if each "

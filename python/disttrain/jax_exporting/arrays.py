@@ -6,11 +6,12 @@ import numbers
 import jax
 import numpy as np
 
-from disttrain.exporting.errors import ExportError
+from disttrain.exporting.errors import ExportError, check_folder
 
 VARIABLE_DTYPES = ("float32", "float64", "float16", "bfloat16")
 STATE_DTYPES = VARIABLE_DTYPES + ("int32", "int64", "uint8", "bool")
 COLUMN_DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8")
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 PAIR_NAMES = ("inputs", "labels")  # the columns of a batch that is a pair
 
 
@@ -29,6 +30,7 @@ class Columns:
 
     names: list
     arrays: list  # jax.ShapeDtypeStruct
+    values: list  # as the user gave them
     is_dict: bool
 
     @property
@@ -81,7 +83,7 @@ def describe_columns(example_batch):
         named = example_batch
     else:
         raise ExportError("example_batch is neither a dict of arrays nor a pair (inputs, labels)")
-    columns = Columns(list(named), [], isinstance(example_batch, dict))
+    columns = Columns(list(named), [], list(named.values()), isinstance(example_batch, dict))
     for name, array in named.items():
         shape = np.shape(array)
         dtype = jax.dtypes.canonicalize_dtype(getattr(array, "dtype", None) or np.asarray(array).dtype)
@@ -113,6 +115,14 @@ def _is_count(value):
 
 def matches(name, patterns):
     return any(name == pattern or (pattern.endswith("/") and name.startswith(pattern)) for pattern in patterns)
+
+
+def check_target(path, platform):
+    if platform not in PLATFORMS:
+        raise ExportError(f"export_jax: platform is {platform!r}; expected one of {', '.join(PLATFORMS)}")
+    if not str(path).endswith(".shlo"):
+        raise ExportError(f'export_jax: the file name "{path}" doesn\'t end in .shlo; expected a name such as step.shlo')
+    check_folder(str(path))
 
 
 def check_names(variables, state, frozen, limits, columns):

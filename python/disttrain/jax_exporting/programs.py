@@ -71,23 +71,23 @@ class Model:
 
     def shapes(self, examples, program):
         """The shapes and dtypes of a program's inputs."""
-        shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for _, _, array in self._stored()]
+        shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for _, _, array in self.stored()]
         shapes += [jax.ShapeDtypeStruct((examples, *each.shape[1:]), each.dtype) for each in self.columns.arrays]
         return shapes + ([jax.ShapeDtypeStruct((2,), jnp.uint32)] if program == "step" else [])
 
     def variable_specs(self):
         return [{"name": name, "kind": kind, "shape": list(array.shape), "dtype": self._dtypes()[name],
-                 "persistent": True} for name, kind, array in self._stored()]
+                 "persistent": True} for name, kind, array in self.stored()]
 
     def values(self):
         """The initial values, as sidecar.encode_values() takes them."""
-        return [(name, array.dtype.name, array.shape, array.tobytes()) for name, _, array in self._stored()]
+        return [(name, array.dtype.name, array.shape, array.tobytes()) for name, _, array in self.stored()]
 
     def column_specs(self, limits):
         return [{"name": name, "dtype": array.dtype.name, "shape": list(array.shape[1:]),
                  "limit": int(limits.get(name, 0))} for name, array in zip(self.columns.names, self.columns.arrays)]
 
-    def _stored(self):
+    def stored(self):
         """(name, kind, array) of all variables, in the order and with the dtypes in which a program takes them."""
         names, arrays = self.variables.names, self.variables.arrays
         state = zip(self.state.names, self.state.arrays)
@@ -129,6 +129,9 @@ class Model:
             if jnp.shape(array) != example.shape:
                 raise ExportError(f'step_fn returned state "{name}" with shape {jnp.shape(array)}; expected '
                                   f"{example.shape}, as given")
+            if hasattr(array, "dtype") and array.dtype != example.dtype:
+                raise ExportError(f'step_fn returned state "{name}" of {array.dtype}; expected {example.dtype}, as given: '
+                                  "convert it in step_fn, or export with a state of that dtype")
         return [jnp.asarray(array).astype(carried_dtype(example))
                 for array, example in zip(arrays, self.state.arrays)]
 
