@@ -58,7 +58,9 @@ def compile_program(module, example, name, cpu, say):
             warnings.simplefilter("ignore")
             files = torch._inductor.aot_compile(module, tuple(example), options={"aot_inductor.package": True})
     except Exception as error:  # the compilers of torch raise errors of many classes
-        raise ExportError(f"export: AOTInductor can't compile the program {name}: {first_line(error)}") from error
+        raise ExportError(
+            f"export: AOTInductor can't compile the program {name}: {first_line(error)}; export to a .pt file instead"
+        ) from error
     by_ending = {}
     for file in files:
         for ending in ENDINGS:

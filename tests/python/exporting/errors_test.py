@@ -194,6 +194,14 @@ class ErrorsTest(unittest.TestCase):
         disttrain.export(Doubled(nn.Dropout(0.5)), nn.CrossEntropyLoss(), example(), path, say=None)
         self.assertTrue(path.exists())
 
+    def test_ProgramThatTheCompilerRefusesIsForTorchScript(self):
+        class Shuffled(nn.Module):
+            def forward(self, outputs):
+                return outputs + 0 * outputs[torch.randperm(outputs.shape[0])]
+
+        texts = ("AOTInductor can't compile the program ", "; export to a .pt file instead")
+        self.assert_refused(*texts, model=nn.Sequential(nn.Linear(6, 3), Shuffled()))
+
     def test_ErrorOfTheUsersCodeNamesTheLayer(self):
         model = Doubled(nn.Linear(8, 7))
         self.assert_refused('layer "last" (Linear) fails when the model runs', "mat1 and mat2", model=model)
