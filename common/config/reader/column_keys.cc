@@ -231,7 +231,8 @@ class Columns {
     const auto is_taken = [&column](const ColumnSection& other) { return other.name == column.name + "_length"; };
     const bool has_other = column.with_length && std::any_of(columns_.begin(), columns_.end(), is_taken);
     if (has_other) refuse(column, "with_length", "adds a column whose name is taken; rename the other column");
-    if (column.name == "inputs" || column.name == "categories" || column.name == "labels")
+    static const std::set<std::string> kArrays = {"inputs", "categories", "labels", "targets", "weights"};
+    if (kArrays.contains(column.name))
       reading_.refuse("data.columns." + column.name,
                       "data.columns." + column.name +
                           " has the name of another array of a record; give it another name, and this one by from");

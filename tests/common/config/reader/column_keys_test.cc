@@ -202,7 +202,8 @@ TEST(ColumnKeys, OfTokensMustFitEachOther) {
   EXPECT_THAT(error_of("a = { kind = \"numeric\", pad_to = \"longest\" }\nb = { kind = \"label\" }\n"),
               HasSubstr("data.columns.a.pad_to has a meaning only with kind = \"tokens\""));
   EXPECT_THAT(error_of_tokens("limit = 9, length = 5, pad_to = \"batch\""), HasSubstr("\"longest\""));
-  EXPECT_THAT(error_of("inputs = { kind = \"tokens\", limit = 9, length = 3 }\n"), HasSubstr("another array"));
+  for (const std::string array : {"inputs", "labels", "targets", "weights"})
+    EXPECT_THAT(error_of(array + " = { kind = \"tokens\", limit = 9, length = 3 }\n"), HasSubstr("another array"));
 }
 
 }  // namespace
