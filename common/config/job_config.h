@@ -54,7 +54,7 @@ enum class DataFormat : std::uint8_t {
 };
 // What becomes of a column of the data.
 enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens, kWeight };
-// What becomes of a sequence that is too long: its end or its begin is cut off, or it is an error.
+// How a worker treats a sequence that is too long: it cuts off the end, or the begin, or it refuses the record.
 enum class Truncate : std::uint8_t { kRight, kLeft, kNone };
 enum class PadTo : std::uint8_t { kLength, kLongest };  // the column's length, or the longest record of the batch
 enum class Normalise : std::uint8_t { kNone, kStandard };

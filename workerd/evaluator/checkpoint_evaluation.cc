@@ -19,7 +19,8 @@ using checkpoint::Weights;
 
 namespace {
 
-// What the checkpoint keeps of the training set. Null if it keeps nothing that suits, or the job has no [data.columns].
+// Returns what the checkpoint keeps of the training set. The result is null if the job has no [data.columns] or no
+// [evaluate], or if the checkpoint keeps no such columns.
 Result<std::shared_ptr<const input::FittedColumns>> fitted_in(const std::string& path, const JobConfig& config) {
   if (config.data.columns.empty() || config.evaluate.files.empty()) return nullptr;
   checkpoint::DiskFiles files;

@@ -64,7 +64,7 @@ class LengthFit {
   std::vector<std::uint32_t> lengths_;
 };
 
-// What was found in one file, or in several that follow each other.
+// The findings of a pass over one file, or over several files that follow each other.
 struct Found {
   ColumnFit columns;
   std::vector<std::uint32_t> lengths;

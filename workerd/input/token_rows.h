@@ -33,7 +33,8 @@ struct TokenRows {
   }
 };
 
-// What a data set makes of a column of tokens: an array of the tokens, or one of their numbers (with_length).
+// An array that a data set makes of a column of tokens. It has the tokens of each record or, with with_length, their
+// number.
 struct TokenArray {
   std::string name;
   std::size_t column = 0;  // number of the column among those of tokens

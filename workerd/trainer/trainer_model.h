@@ -1,4 +1,4 @@
-// What a worker makes of the model that a trainer describes, and what it checks.
+// These functions check the model that a trainer describes, and make a ModelSpec of it.
 #pragma once
 
 #include <span>
