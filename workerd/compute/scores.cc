@@ -19,12 +19,17 @@ class Example {
 
   std::size_t label() const { return label_ >= 0 ? static_cast<std::size_t>(label_) : largest(targets_); }
 
-  // The number of outputs that are larger than the label's, and of equal ones before it: 0 if it is the largest.
+  // The number of outputs that are larger than the label's, and of equal ones before it: 0 if it is the largest. The
+  // loop has no branches to mispredict, because each step of training asks for each record.
   std::size_t place_of_label() const {
-    const std::size_t wanted = label();
-    std::size_t place = 0;
-    for (std::size_t o = 0; o < width(); ++o)
-      place += outputs_[o] > outputs_[wanted] || (outputs_[o] == outputs_[wanted] && o < wanted) ? 1U : 0U;
+    const auto wanted = static_cast<std::uint32_t>(label());
+    const float output = outputs_[wanted];
+    std::uint32_t place = 0;
+    for (std::uint32_t o = 0; o < width(); ++o) {
+      const bool is_larger = outputs_[o] > output;
+      const bool is_equal_before = (outputs_[o] == output) & (o < wanted);
+      place += static_cast<std::uint32_t>(is_larger | is_equal_before);
+    }
     return place;
   }
 
