@@ -1,17 +1,12 @@
 """Child processes of a trainer that use the job. They have the trainer's socket and shared memory, too. It needs a Python
 with PyTorch."""
 
-import pathlib
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import FakeWorker, find_python  # noqa: E402
-from job_test import linear  # noqa: E402
+from fake_worker import FakeWorker, require_python
+from job_test import linear
 
-PYTHON = find_python("torch")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+PYTHON = require_python("torch")
 
 FORKING = """
 import os

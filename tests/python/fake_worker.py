@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The keys that the messages of a protocol have: number of the protocol -> sender -> type -> keys.
@@ -27,6 +28,22 @@ def find_python(module):
         if found.returncode == 0:
             return str(python)
     return None
+
+
+def require_python(module):
+    """As find_python(), but without such a Python the test file that calls this is skipped. The environment variable
+    TORCH_PYTHON, for example, names the Python that has torch."""
+    python = os.environ.get(f"{module.upper()}_PYTHON") or find_python(module)
+    if python is None:
+        raise unittest.SkipTest(f"no Python with {module} and NumPy: run tools/setup")
+    return python
+
+
+def run_code(python, code):
+    """Runs code that imports the package, without a worker. Returns the process with what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("DISTTRAIN_TRAINER", None)
+    return subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
 
 
 class FakeWorker:

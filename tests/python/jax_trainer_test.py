@@ -1,15 +1,10 @@
 """A training loop in JAX as a trainer. It needs a Python with JAX."""
 
-import pathlib
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import FakeWorker, find_python  # noqa: E402
+from fake_worker import FakeWorker, require_python
 
-PYTHON = find_python("jax")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with JAX and NumPy")
+PYTHON = require_python("jax")
 
 SCRIPT = """
 import disttrain, jax, jax.numpy as jnp

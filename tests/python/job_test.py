@@ -5,16 +5,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import PACKAGE, FakeWorker, find_python  # noqa: E402
+from fake_worker import PACKAGE, FakeWorker, require_python
 
-PYTHON = find_python("numpy")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with NumPy: run tools/setup")
+PYTHON = require_python("numpy")
 
 # The gradient of w is the sum of the records; that of b is 1.
 LINEAR = """

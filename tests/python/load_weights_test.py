@@ -1,17 +1,10 @@
 """disttrain.load_weights: an export of a checkpoint comes into a torch module. It needs a Python with PyTorch."""
 
-import os
-import pathlib
-import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import require_python, run_code
 
-PYTHON = os.environ.get("TORCH_PYTHON") or find_python("torch")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+PYTHON = require_python("torch")
 
 # Each function is a case. It prints the error that it causes, or values.
 CASES = """
@@ -105,8 +98,7 @@ EXPECTED = {
 
 class LoadWeightsTest(unittest.TestCase):
     def test_each_case(self):
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run([PYTHON, "-c", CASES], env=environment, capture_output=True, text=True, timeout=120)
+        done = run_code(PYTHON, CASES)
         found = dict(line.split(": ", 1) for line in done.stdout.splitlines())
         for name, expected in EXPECTED.items():
             with self.subTest(name):

@@ -1,16 +1,10 @@
 """Torch modules as trainers. It needs a Python with PyTorch, or the variable TORCH_PYTHON with the path of one."""
 
-import os
-import pathlib
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import FakeWorker, find_python  # noqa: E402
+from fake_worker import FakeWorker, require_python
 
-PYTHON = os.environ.get("TORCH_PYTHON") or find_python("torch")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+PYTHON = require_python("torch")
 
 SCRIPT = """
 import disttrain, torch

@@ -1,17 +1,10 @@
 """How scripts may and may not use a torch module, and the sentence for each wrong use. It needs a Python with PyTorch."""
 
-import os
-import pathlib
-import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import require_python, run_code
 
-PYTHON = os.environ.get("TORCH_PYTHON") or find_python("torch")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+PYTHON = require_python("torch")
 
 # Each function is a case. It prints the error that it causes, or numbers. All cases run in one process, because the
 # import of torch takes seconds.
@@ -292,8 +285,7 @@ VALUES = {
 class TorchUsesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run([PYTHON, "-c", CASES], env=environment, capture_output=True, text=True, timeout=120)
+        done = run_code(PYTHON, CASES)
         cls.output = done.stdout + done.stderr
         cls.found = dict(line.split(": ", 1) for line in done.stdout.splitlines())
 

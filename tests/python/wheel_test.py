@@ -7,13 +7,11 @@ import email
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 import zipfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, find_python
 
 WHEEL = pathlib.Path(os.environ.get("WHEEL", "none"))
 VERSION = os.environ.get("VERSION")

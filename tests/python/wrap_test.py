@@ -1,17 +1,10 @@
 """What job.wrap() says about objects that aren't a model. It needs a Python with PyTorch."""
 
-import os
-import pathlib
-import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import require_python, run_code
 
-PYTHON = find_python("torch")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with PyTorch and NumPy")
+PYTHON = require_python("torch")
 
 CASES = """
 import collections, numpy, torch
@@ -81,8 +74,7 @@ STATES = {
 class WrapTest(unittest.TestCase):
     def results(self, call, models):
         script = CASES.replace("{models}", "".join(f"{model},\n    " for model in models)).replace("{call}", call)
-        environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run([PYTHON, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
+        done = run_code(PYTHON, script)
         self.assertEqual(done.returncode, 0, done.stderr)
         return dict(zip(models, done.stdout.splitlines(), strict=True))
 
