@@ -1,4 +1,4 @@
-// Computes one batch with a package of disttrain.export_jax, for tests/python/jax_export_test.py:
+// Computes one batch with a package of disttrain.export_jax, for tests/python/jax_package.py:
 //
 //   run_package PLUGIN PACKAGE FOLDER PROGRAM EXAMPLES
 //
