@@ -66,14 +66,17 @@ class ComputeEngine final : public Engine {
   }
 
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
-    DISTTRAIN_CHECK(!is_calling_sink_);
+    DISTTRAIN_CHECK(sink_ == nullptr && !is_calling_sink_);
     layout_ = layout;
     parameters_ = parameters;
     gradients_ = gradients;
     return computation_->open(layout, parameters, gradients);
   }
 
-  Result<std::vector<float>> initial_values() override { return computation_->initial_values(); }
+  Result<std::vector<float>> initial_values() override {
+    DISTTRAIN_CHECK(sink_ == nullptr && !is_calling_sink_);
+    return computation_->initial_values();
+  }
 
   void start(const EngineInput& input, EngineSink& sink) override {
     DISTTRAIN_CHECK(sink_ == nullptr && !is_calling_sink_);

@@ -125,5 +125,18 @@ TEST_F(ComputeEngineDeathTest, SinkMayNotCallTheEngine) {
   }
 }
 
+TEST_F(ComputeEngineDeathTest, NoOtherCallsWhileTheThreadComputes) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  std::promise<void> go_on;
+  open(FirstComputation::kLong, [future = go_on.get_future().share()] { future.wait(); });
+  start();
+  EXPECT_DEATH((void)engine_->open({}, parameters_, gradients_), "sink_ == nullptr");
+  EXPECT_DEATH((void)engine_->initial_values(), "sink_ == nullptr");
+  EXPECT_DEATH(start(), "sink_ == nullptr");
+  go_on.set_value();
+  while (!sink_.is_finished) loop_.run_one();
+  EXPECT_TRUE(engine_->open(test::reversed_layout(engine_->describe()), parameters_, gradients_));
+}
+
 }  // namespace
 }  // namespace disttrain::workerd
