@@ -101,6 +101,11 @@ class UnitsTest(unittest.TestCase):
         for unit in ("workerd.service", "workerd@.service", "evaluator.service", "evaluator@.service"):
             self.assertIn("OOMPolicy=continue", self.settings(unit))
 
+    # By default, systemd sends SIGTERM to all processes of a unit.
+    def test_worker_that_is_told_to_end_keeps_its_trainer_for_its_last_step(self):
+        for unit in ("workerd.service", "workerd@.service", "evaluator.service", "evaluator@.service"):
+            self.assertIn("KillMode=mixed", self.settings(unit))
+
     def test_user_and_folders_are_made(self):
         if shutil.which("systemd-sysusers") is None:
             self.skipTest("no systemd-sysusers here")
