@@ -83,6 +83,13 @@ class BadTrainerTest(LastingClusterTest):
                                 r"<module>\n(.*\n)*  ValueError: bad label in step \d+\nwhat to do: ")
         self.assertNotIn("\\n", error)
 
+    def test_loop_that_ends_before_the_job_fails_it_at_once(self):
+        outcome = self.submit(self.trainer_job(LATE + "    break\n"))
+        self.assert_fails(outcome, "the trainer ended with exit code 0 before the job was over; its loop must run until "
+                                   "job.batches() ends by itself: to end a job earlier, set train.steps, train.epochs or "
+                                   "evaluate.stop_after (in this worker's step 1")
+        self.assertNotIn("lost worker", outcome.out + outcome.err)
+
     def test_exception_in_the_final_evaluation_fails_the_job_at_once(self):
         outcome = self.submit(self.trainer_job(NUMPY_TRAINER.replace("for batch in", """
 @job.on_evaluate(dataset=range(10))

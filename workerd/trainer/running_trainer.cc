@@ -203,15 +203,13 @@ Error RunningTrainer::refuse(const std::string& what) {
 Error RunningTrainer::ended() {
   process_->read_output();
   how_it_ended_ = process_->check_end();
-  const TrainerEnd& how = *how_it_ended_;
-  std::string what = how.sentence();
-  if (how.signal == 0 && how.exit_code == 0 && !has_sdk_)
-    what +=
-        " before it had called disttrain.init(); model.trainer must name a script that trains with the package "
-        "disttrain";
-  else if (how.signal == 0 && how.exit_code == 0)
-    what += " before the job was over; its loop must run until job.batches() ends";
-  return fail_with(ErrorCode::kUnavailable, what);
+  const std::string what = how_it_ended_->sentence();
+  if (!how_it_ended_->is_success()) return fail_with(ErrorCode::kUnavailable, what);
+  return fail_with(ErrorCode::kConfig,
+                   what + (has_sdk_ ? " before the job was over; its loop must run until job.batches() ends by itself: "
+                                      "to end a job earlier, set train.steps, train.epochs or evaluate.stop_after"
+                                    : " before it had called disttrain.init(); model.trainer must name a script that "
+                                      "trains with the package disttrain"));
 }
 
 Error RunningTrainer::fail_with(ErrorCode code, const std::string& what) {

@@ -30,9 +30,9 @@ class RunningTrainer {
   pid_t pid() const { return process_->pid(); }
 
   // The functions below return these errors. After an error the process is dead, and each call returns the same error.
-  // kUnavailable: the trainer ended, or closed its socket; another trainer may do better. kConfig: it sent something
-  // wrong, or it said that it can't go on. `what` in the texts is what the trainer was doing, as in "in this worker's
-  // step 17".
+  // kUnavailable: the trainer failed, was killed, or closed its socket; another trainer may do better. kConfig: it sent
+  // something wrong, it said that it can't go on, or it ended with exit code 0. `what` in the texts is what the trainer
+  // was doing, as in "in this worker's step 17".
 
   // If the trainer has closed its socket, the message is lost, and next() or wait() returns the error.
   Status send(const nlohmann::json& message, std::span<const int> descriptors);

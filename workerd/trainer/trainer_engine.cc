@@ -103,10 +103,11 @@ Error TrainerEngine::drop_trainer(const Error& why) {
   const auto& end = trainer_->how_it_ended();
   const bool ended_by_itself = end && end->signal == 0;
   // A program that ends by itself before it has described a model would do so again. A function of job.on_evaluate()
-  // that raises may do so again, too, because the next evaluation has the same records.
+  // that raises may do so again, too, because the next evaluation has the same records. A script that ends with exit
+  // code 0 before the job does would also end there again: its error is kConfig already.
   if (ended_by_itself && !is_described_)
     error.code = ErrorCode::kConfig;
-  else if (ended_by_itself && sink_ != nullptr && program_ == Program::kEvaluate)
+  else if (ended_by_itself && !end->is_success() && sink_ != nullptr && program_ == Program::kEvaluate)
     error.code = ErrorCode::kFailed;
   trainer_.reset();
   return error;

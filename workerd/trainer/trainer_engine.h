@@ -4,8 +4,8 @@
 // The trainer may end, hang, or send anything. The engine turns each of these into one error, whose text ends with what
 // the trainer printed last (see RunningTrainer), and kills what is left of it. The first call after that starts another
 // one. Codes of the errors: kUnavailable: the trainer died or didn't answer, and another one may do better. kFailed: it
-// ended by itself in an evaluation. kConfig: the trainer did something wrong, and would do so again. kTemporary:
-// is_cancelled() returned true.
+// failed by itself in an evaluation. kConfig: the trainer did something wrong, such as to end with exit code 0, and
+// would do so again. kTemporary: is_cancelled() returned true.
 #pragma once
 
 #include <asio/io_context.hpp>

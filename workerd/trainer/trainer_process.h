@@ -35,7 +35,8 @@ struct TrainerCommand {
 struct TrainerEnd {
   int exit_code = 0;  // if signal is 0
   int signal = 0;
-  bool out_of_memory = false;    // the kernel killed it because memory was short
+  bool out_of_memory = false;  // the kernel killed it because memory was short
+  bool is_success() const { return signal == 0 && exit_code == 0; }
   std::string sentence() const;  // "ended with exit code 1"
 };
 

@@ -39,6 +39,7 @@ TEST_F(BadTrainerTest, AScriptThatRaisesInAStep) {
 
 TEST_F(BadTrainerTest, AFunctionThatRaisesInAnEvaluation) {
   for (const auto& [failure, code] : {std::pair("raise ValueError('bad label')", ErrorCode::kFailed),
+                                      std::pair("raise SystemExit()", ErrorCode::kConfig),
                                       std::pair("os.kill(os.getpid(), signal.SIGKILL)", ErrorCode::kUnavailable)}) {
     write(R"(
 import disttrain, numpy as np, os, signal
@@ -83,8 +84,11 @@ TEST_F(BadTrainerTest, ALoopWithoutAStep) {
 TEST_F(BadTrainerTest, ALoopThatEndsEarly) {
   write(std::string(kNumpyLoop) + "    break\n");
   const Error error = step_error();
-  EXPECT_EQ(error.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(error.message, HasSubstr("ended with exit code 0 before the job was over; its loop must run until"));
+  EXPECT_EQ(error.code, ErrorCode::kConfig);  // another trainer would do the same
+  EXPECT_THAT(error.message,
+              HasSubstr("the trainer ended with exit code 0 before the job was over; its loop must run until "
+                        "job.batches() ends by itself: to end a job earlier, set train.steps, train.epochs or "
+                        "evaluate.stop_after (in this worker's step 1000)"));
 }
 
 TEST_F(BadTrainerTest, AKilledTrainer) {
