@@ -29,7 +29,8 @@ class OwnProcess:
             f"a child process of the trainer called {what}; only the process that called disttrain.init() may: let the "
             "child (of os.fork(), multiprocessing or a DataLoader) return what it computes"
         )
-        self._told[: len(text)] = text.encode()
+        told = text.encode()[:_LONGEST]
+        self._told[: len(told)] = told
         raise DisttrainError(text)
 
     def check(self, what):
@@ -37,7 +38,7 @@ class OwnProcess:
         of a child."""
         self.require(what)
         if self._told[0]:
-            raise DisttrainError(self._told[:].rstrip(b"\0").decode())
+            raise DisttrainError(self._told[:].rstrip(b"\0").decode(errors="ignore"))
 
 
 def refuse_child_of_trainer():

@@ -3,7 +3,7 @@ with PyTorch."""
 
 import unittest
 
-from fake_worker import FakeWorker, require_python
+from fake_worker import FakeWorker, require_python, run_code
 from job_test import linear
 
 PYTHON = require_python("torch")
@@ -96,6 +96,28 @@ class ChildProcessTest(unittest.TestCase):
         message, code, output, _ = self.step(LOST_CHILD)
         self.assertIn("the child ended with 256", output)
         self.assert_told("the next batch of job.batches()", message, code, output)
+
+    def test_text_of_a_child_with_any_letters_and_of_any_length_comes_back(self):
+        code = """
+import os
+from disttrain.own_process import OwnProcess
+for name in ("größe()", "x" + 1000 * "ß"):  # the second text is cut within a letter
+    process = OwnProcess()
+    if os.fork() == 0:
+        try:
+            process.require(name)
+        finally:
+            os._exit(0)
+    os.wait()
+    try:
+        process.check("job.step()")
+    except Exception as error:
+        print(type(error).__name__, len(str(error).encode()), error)
+"""
+        first, second = run_code(PYTHON, code).stdout.splitlines()
+        self.assertIn("DisttrainError", first)
+        self.assertIn(SENTENCE.format("größe()"), first)
+        self.assertRegex(second, "^DisttrainError 999 a child process of the trainer called xß+$")
 
     def test_worker_of_a_data_loader(self):
         message, code, output, _ = self.step(LOADING)
