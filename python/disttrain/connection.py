@@ -5,6 +5,7 @@ workerd/trainer/message_socket.h describes the frames, and workerd/trainer/train
 
 import array
 import collections
+import errno
 import json
 import math
 import mmap
@@ -13,6 +14,8 @@ import socket
 import struct
 
 import numpy as np
+
+from disttrain.errors import DisttrainError
 
 PROTOCOL = 1  # kTrainerProtocol in workerd/trainer/trainer_protocol.h
 SOCKET_VARIABLE = "DISTTRAIN_TRAINER"
@@ -25,6 +28,7 @@ class Connection:
     """Belongs to the thread that made it, and to its process (own_process.py)."""
 
     def __init__(self, descriptor, own_process):
+        self._descriptor = descriptor
         self._socket = socket.socket(fileno=descriptor)
         # A program that the script starts must not hold the socket open.
         os.set_inheritable(descriptor, False)
@@ -44,7 +48,7 @@ class Connection:
             if len(payload) > 0:
                 self._socket.sendall(payload)
         except OSError as error:
-            raise ConnectionError(f"the worker has gone: {error}") from error
+            raise self._error_of(error) from None
 
     def receive(self):
         """Waits for the next message. Its new blocks of shared memory can be used from then on."""
@@ -74,7 +78,10 @@ class Connection:
         return self._blocks[block][offset : offset + size]
 
     def _read(self):
-        data, ancillary, _, _ = self._socket.recvmsg(65536, _ANCILLARY_BYTES)
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(65536, _ANCILLARY_BYTES)
+        except OSError as error:
+            raise self._error_of(error) from None
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 numbers = array.array("i")
@@ -83,6 +90,15 @@ class Connection:
         if not data:
             raise ConnectionError("the worker has gone: it closed the socket")
         self._received += data
+
+    def _error_of(self, error):
+        # The descriptor is closed, or its number belongs to a file by now.
+        if error.errno in (errno.EBADF, errno.ENOTSOCK):
+            return DisttrainError(
+                f"the script has closed descriptor {self._descriptor}, its socket to the worker; expected that a script closes "
+                "only what it has opened itself, and not all descriptors, as os.closerange() does"
+            )
+        return ConnectionError(f"the worker has gone: {error.strerror or error}")
 
     def _take(self):
         if len(self._received) < _HEADER.size:

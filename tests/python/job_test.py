@@ -344,6 +344,26 @@ def evaluate(batch):
             self.assertIn(f"job.on_predict() returned a {kind} that isn't an array of numbers (", error)
             self.assertIn("; expected [records, outputs]", error)
 
+    def test_a_script_that_closes_its_socket_is_told(self):
+        for close in (
+            "os.closerange(3, 100)",
+            "os.dup2(os.open('/dev/null', os.O_RDWR), job._connection._socket.fileno())",  # another file has its number
+        ):
+            for moment in ({"before": f"import os\n{close}"}, {"before": "import os", "show": close}):
+                with self.subTest(close, **moment), FakeWorker(PYTHON, linear(**moment)) as worker:
+                    message = worker.receive()
+                    if message is not None:
+                        worker.send({"type": "open", "begins": [0, 4, 5], "words": 6})
+                        worker.start(worker.new_block(24), worker.new_block(24), [1])
+                        message = worker.receive()
+                    self.assertIsNone(message)
+                    code, output = worker.finish()
+                    self.assertEqual((code, output.count("Traceback")), (1, 1), output)
+                    self.assertRegex(
+                        output.splitlines()[-1],
+                        r"DisttrainError: the script has closed descriptor \d+, its socket to the worker; expected that a ",
+                    )
+
     def test_other_errors_are_only_printed(self):
         with FakeWorker(PYTHON, linear(init="", show="1 / 0")) as worker:
             self.assertIsNone(worker.receive())
