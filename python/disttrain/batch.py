@@ -93,7 +93,7 @@ def _stack(name, values):
     except ValueError as error:
         raise DisttrainError(
             f'the samples\' field "{name}" can\'t be stacked: {error}; pass job.batches(dataset, collate=...)'
-        ) from error
+        ) from None
     if isinstance(first, float):
         return stacked.astype(np.float32)
     return stacked

@@ -48,10 +48,16 @@ def _read(path):
         tensors = {}
         for file in files:
             tensors |= _read_file(file)
-    except (OSError, ValueError, KeyError, TypeError, struct.error, RuntimeError) as error:
+    except OSError as error:
         raise DisttrainError(
-            f"can't read the weights at {path}: {error}; expected what `disttrain checkpoint export` writes"
-        ) from error
+            f"can't read the weights at {error.filename or path}: {error.strerror}; expected what `disttrain checkpoint export` "
+            "writes"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, RuntimeError) as error:
+        raise DisttrainError(
+            f"can't read the weights at {path}: it isn't a file of safetensors ({type(error).__name__}: {error}); expected what "
+            "`disttrain checkpoint export` writes"
+        ) from None
     if not tensors:
         raise DisttrainError(f"can't read the weights at {path}: it has no tensors")
     return tensors
@@ -61,7 +67,7 @@ def _read_file(file):
     data = bytearray(file.read_bytes())
     (size,) = struct.unpack_from("<Q", data)
     if size > min(_LONGEST_HEADER, len(data) - 8):
-        raise ValueError("it isn't a file of safetensors")
+        raise ValueError(f"its header would have {size} bytes, but the file has {len(data)}")
     tensors = {}
     for name, entry in json.loads(data[8 : 8 + size]).items():
         if name == "__metadata__":

@@ -58,6 +58,11 @@ def another_shape():
 def no_safetensors():
     (FOLDER / "text").write_bytes(b"not a file of weights at all")
     load(FOLDER / "text")
+def a_header_that_is_a_list():
+    (FOLDER / "list").write_bytes(struct.pack("<Q", 2) + b"[]")
+    load(FOLDER / "list")
+def an_unknown_dtype():
+    load(write({"count": ("C64", [], b"12345678")}))
 def a_class():
     disttrain.load_weights(Net, write(GOOD))
 def a_short_file():
@@ -88,11 +93,14 @@ EXPECTED = {
     "a_missing_variable": 'the file has no "a.weight"',
     "an_unknown_variable": 'the module has no "b"',
     "another_shape": '"a.weight" has the shape [4] in the file and [2, 2] in the module',
-    "no_safetensors": "it isn't a file of safetensors; expected what `disttrain checkpoint export` writes",
+    "no_safetensors": "it isn't a file of safetensors (ValueError: its header would have 7594793423135338350 bytes, but the "
+    "file has 28); expected what `disttrain checkpoint export` writes",
+    "a_header_that_is_a_list": "it isn't a file of safetensors (AttributeError: ",
+    "an_unknown_dtype": "it isn't a file of safetensors (KeyError: 'C64'); expected",
     "a_class": "disttrain.load_weights() got the class Net; expected a torch module",
     "a_short_file": "can't read the weights at",
     "an_empty_file": "can't read the weights at",
-    "no_file": "No such file or directory",
+    "no_file": "none: No such file or directory; expected what `disttrain checkpoint export` writes",
 }
 
 
@@ -103,6 +111,12 @@ class LoadWeightsTest(unittest.TestCase):
         for name, expected in EXPECTED.items():
             with self.subTest(name):
                 self.assertIn(expected, found.get(name, done.stdout + done.stderr))
+
+    def test_an_error_is_one_traceback(self):
+        for case in ("'/nowhere'", "'/dev/null'"):
+            done = run_code(PYTHON, f"import disttrain, torch\ndisttrain.load_weights(torch.nn.Linear(1, 1), {case})")
+            self.assertEqual(done.stderr.count("Traceback"), 1, done.stderr)
+            self.assertRegex(done.stderr.splitlines()[-1], r"DisttrainError: can't read the weights at /\w+")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def _compiler_version():
     try:
         return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
     except (OSError, subprocess.CalledProcessError, IndexError) as error:
-        raise ExportError(f"export: the compiler {compiler} doesn't run ({error}); install g++ or set CXX") from error
+        raise ExportError(f"export: the compiler {compiler} doesn't run ({error}); install g++ or set CXX") from None
 
 
 def _cache_folder():

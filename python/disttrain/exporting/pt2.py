@@ -79,4 +79,4 @@ def _write(path, libraries, sidecars):
                     archive.write_bytes(name, content)
             os.replace(unfinished, path)
     except OSError as error:
-        raise ExportError(f"export: can't write {path}: {error.strerror}") from error
+        raise ExportError(f"export: can't write {path}: {error.strerror}") from None

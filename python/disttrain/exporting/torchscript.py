@@ -141,4 +141,4 @@ def _save(path, traced, members):
         hint = ". torch.utils.checkpoint makes such calls; take it out, or" if function else ";"
         raise ExportError(f"export: TorchScript can't save the programs: {what}{hint} export to a .pt2 file") from error
     except OSError as error:
-        raise ExportError(f"export: can't write {path}: {error.strerror}") from error
+        raise ExportError(f"export: can't write {path}: {error.strerror}") from None

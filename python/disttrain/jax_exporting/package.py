@@ -27,4 +27,4 @@ def write(path, members):
                 os.unlink(file.name)
                 raise
     except OSError as error:
-        raise ExportError(f"export_jax: can't write {path}: {error.strerror}") from error
+        raise ExportError(f"export_jax: can't write {path}: {error.strerror}") from None
