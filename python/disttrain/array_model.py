@@ -7,7 +7,7 @@ import numpy as np
 from disttrain import tree
 from disttrain.errors import DisttrainError
 from disttrain.variable import Variable, kept_as, split
-from disttrain.wrapping import STATE, check_arrays
+from disttrain.wrapping import STATE, check_arrays, kind_of
 
 
 class ArrayModel:
@@ -107,15 +107,9 @@ class ArrayModel:
             self._check_names("state", given_state, self._names["state"])
         for variable, old, to in zip(self.variables, parameter_views, gradient_views):
             if variable.kind == "state":
-                value = old if state is None else np.asarray(given_state[variable.name])
+                value = old if state is None else _array_of("new value", variable, given_state[variable.name])
             else:
-                value = np.asarray(given[variable.name])
-            if value.shape != to.shape:
-                what = "new value" if variable.kind == "state" else "gradient"
-                raise DisttrainError(
-                    f'the {what} of "{variable.name}" has the shape {list(value.shape)}; '
-                    f"expected {list(to.shape)}, as the variable has"
-                )
+                value = _array_of("gradient", variable, given[variable.name])
             if not is_rehearsal and value is not to:
                 np.copyto(to, value, casting="unsafe" if _is_bfloat16(value) else "same_kind")
 
@@ -167,6 +161,27 @@ class ArrayModel:
                 if part
             )
         )
+
+
+def _array_of(what, variable, given):
+    """What the script gives for a variable, as an array of real numbers with the variable's shape."""
+    try:
+        value = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:  # as a tensor that requires a gradient
+        raise DisttrainError(
+            f'the {what} of "{variable.name}" is {kind_of(given)}, of which NumPy can\'t make an array ({error}); expected an '
+            "array of real numbers"
+        ) from None
+    if value.dtype.kind not in "fiub" and not _is_bfloat16(value):
+        raise DisttrainError(
+            f'the {what} of "{variable.name}" has values of type {value.dtype}; expected real numbers, as the variable has'
+        )
+    if value.shape != variable.shape:
+        raise DisttrainError(
+            f'the {what} of "{variable.name}" has the shape {list(value.shape)}; '
+            f"expected {list(variable.shape)}, as the variable has"
+        )
+    return value
 
 
 def _is_bfloat16(value):

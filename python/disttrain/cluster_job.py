@@ -14,6 +14,7 @@ from disttrain.connection import PROTOCOL, Connection, number
 from disttrain.errors import DisttrainError
 from disttrain.job import Job, as_float
 from disttrain.variable import split
+from disttrain.wrapping import is_complex
 
 
 class ClusterJob(Job):
@@ -150,9 +151,11 @@ class ClusterJob(Job):
             return self._connection.send(self._finished(loss, metrics, message))
         with self._model.evaluating():
             outputs = self._predict(batch)
+        if is_complex(outputs):
+            raise DisttrainError("the function of job.on_predict() returned complex numbers; expected real ones")
         try:
             outputs = np.ascontiguousarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise DisttrainError(
                 f"the function of job.on_predict() returned a {type(outputs).__name__} that isn't an array of numbers "
                 f"({error}); expected [records, outputs]"

@@ -8,7 +8,7 @@ from disttrain.batch import collate as collate_samples
 from disttrain.connection import SOCKET_VARIABLE
 from disttrain.errors import DisttrainError
 from disttrain.own_process import OwnProcess, mark_children, refuse_child_of_trainer
-from disttrain.wrapping import kind_of
+from disttrain.wrapping import is_complex, kind_of
 
 _initialized_in = None  # the process that called init(): this one, or the one that was forked
 
@@ -295,6 +295,14 @@ def _report_interrupts(job):
 
 def as_float(name, value):
     try:
-        return float(value.detach() if hasattr(value, "detach") else value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DisttrainError(f'the value of "{name}" isn\'t one number: {error}') from error
+        # A text counts for float(), and of a complex number NumPy would take the real part alone.
+        if not isinstance(value, (str, bytes)) and not is_complex(value):
+            return float(value.detach() if hasattr(value, "detach") else value)
+    except OverflowError:
+        raise DisttrainError(
+            f'the value of "{name}" is larger than a float can be; expected a number of at most 1.8e308'
+        ) from None
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    what = "complex" if is_complex(value) else kind_of(value)
+    raise DisttrainError(f'the value of "{name}" is {what}; expected one real number')

@@ -26,6 +26,11 @@ def check_arrays(given, where):
         )
 
 
+def is_complex(value):
+    """Whether a number, an array or a tensor is of a complex type, also if its imaginary part is 0."""
+    return isinstance(value, complex) or "complex" in str(getattr(value, "dtype", ""))
+
+
 def kind_of(value):
     """Names an object in a sentence: "the function relu"."""
     torch = sys.modules.get("torch")

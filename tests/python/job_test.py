@@ -315,7 +315,7 @@ def evaluate(batch):
             "was called twice; a job has one loop": linear(show="job.batches([1])"),
             "without a batch, or twice for one": linear(show=step + " and " + step),
             "aren't among those of the job, ['a']": linear(init="metrics=['a']", metrics=", b=1"),
-            "isn't one number": linear(metrics=", b=[1, 2]"),
+            'the value of "b" is an object of the class list; expected one real number': linear(metrics=", b=[1, 2]"),
             "is a tree of arrays: call job.push_pull": linear(show="job.step(loss=1)"),
             "didn't call job.step()": "import disttrain, numpy as np\njob = disttrain.init()\n"
             "job.wrap({'w': np.ones(4)})\nfor batch in job.batches([1]): pass",
@@ -337,7 +337,46 @@ def evaluate(batch):
         column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False, "pad": 0, "parts": []}
         self.assertIn("has a section [data]", self.error_of(linear(), [column]))
 
+    def test_values_that_arent_real_numbers_are_named(self):
+        for value, what in {
+            "1j": "complex; expected one real number",
+            "np.complex64(1)": "complex; expected one real number",
+            "np.zeros((), complex)": "complex; expected one real number",
+            "np.zeros(2)": "one array (ndarray) with the shape [2]; expected one real number",
+            "'0.5'": "an object of the class str; expected one real number",
+            "None": "None; expected one real number",
+            "10 ** 400": "larger than a float can be; expected a number of at most 1.8e308",
+        }.items():
+            with self.subTest(value):
+                loss = linear().replace("loss=np.sum(batch.x)", f"loss={value}")
+                self.assertEqual(self.error_of(loss), f'the value of "loss" is {what}')
+                metric = linear(init="metrics=['m']", metrics=f", m={value}")
+                self.assertEqual(self.error_of(metric), f'the value of "m" is {what}')
+                evaluation = linear(before=f"job.on_evaluate(lambda batch: {{'loss': {value}}}, dataset=range(5))")
+                self.assertEqual(self.error_of(evaluation, program="evaluate"), f'the value of "loss" is {what}')
+
+    def test_gradients_and_state_that_arent_real_numbers_are_named(self):
+        for value, what in {
+            "np.ones(1, complex)": "has values of type complex128; expected real numbers, as the variable has",
+            "'text'": "has values of type <U4; expected real numbers, as the variable has",
+            "10 ** 400": "has values of type object; expected real numbers, as the variable has",
+            "Unreadable()": "is an object of the class Unreadable, of which NumPy can't make an array (call cpu() first); "
+            "expected an array of real numbers",
+        }.items():
+            unreadable = "class Unreadable:\n    def __array__(self, *a, **k): raise TypeError('call cpu() first')"
+            for init in ("", "metrics=[]"):  # the first script has a rehearsal
+                with self.subTest(value, init=init):
+                    gradient = linear(init, unreadable).replace('"b": np.ones(1)}}', f'"b": {value}}}}}')
+                    self.assertEqual(self.error_of(gradient), f'the gradient of "layer/b" {what}')
+                    state = linear(init, unreadable).replace('job.state["seen"] + 1', value)
+                    self.assertEqual(self.error_of(state), f'the new value of "seen" {what}')
+
     def test_outputs_that_arent_numbers_are_named(self):
+        script = linear(before="job.on_predict(lambda batch: np.ones((1, 2), complex))")
+        self.assertEqual(
+            self.error_of(script, program="predict"),
+            "the function of job.on_predict() returned complex numbers; expected real ones",
+        )
         for outputs, kind in (("['a']", "list"), ("{'a': 1}", "dict"), ("[[1], [2, 3]]", "list")):
             script = linear(before=f"job.on_predict(lambda batch: {outputs})")
             error = self.error_of(script, program="predict")
