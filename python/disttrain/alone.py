@@ -84,6 +84,8 @@ class AloneJob(Job):
     def _finish_step(self, loss, metrics, write_gradients):
         if self._examples == 0:
             raise DisttrainError("job.step() was called without a batch, or twice for one")
+        if self._metrics is not None:
+            self._check_metrics(metrics, "the step got")
         values = {"loss": as_float("loss", loss), **{name: as_float(name, value) for name, value in metrics.items()}}
         write_gradients()
         self._update()

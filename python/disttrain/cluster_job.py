@@ -89,6 +89,7 @@ class ClusterJob(Job):
             return
         if not self._is_under_way:
             raise DisttrainError("job.step() was called without a batch, or twice for one")
+        self._check_metrics(metrics, "the step got")
         write_gradients()
         answer = self._finished(loss, metrics, self._start)
         parameters, spare = self._start["parameters"], self._start.get("spare")
@@ -102,12 +103,6 @@ class ClusterJob(Job):
 
     def _finished(self, loss, metrics, start):
         examples = start["examples"]
-        unknown = metrics.keys() - set(self._metrics)
-        if unknown:
-            raise DisttrainError(
-                f"the metrics {sorted(unknown)} aren't among those of the job, {self._metrics}; "
-                "name all of them in disttrain.init(metrics=[...])"
-            )
         accumulators = []
         for name in self._metrics:
             value = metrics.get(name)

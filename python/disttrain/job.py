@@ -1,5 +1,6 @@
 """The job as a training script sees it. cluster_job.py and alone.py are its two kinds."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -50,7 +51,8 @@ class Job:
     seed = 0  # of the job
 
     def __init__(self, metrics):
-        self._metrics = None if metrics is None else list(metrics)
+        self._metrics = None if metrics is None else _names_of(metrics)
+        self._is_rehearsed = metrics is None  # then the rehearsal finds their names
         self._model = None
         self._evaluate = None
         self._evaluation_data = None
@@ -206,6 +208,15 @@ class Job:
     def _finish_step(self, loss, metrics, write_gradients):
         raise NotImplementedError
 
+    def _check_metrics(self, metrics, where):
+        """Fails if the cluster doesn't know one of the metrics. `where` begins the sentence: "the step got"."""
+        unknown = [name for name in metrics if name not in self._metrics]
+        if not unknown:
+            return
+        what = "the metric " + unknown[0] if len(unknown) == 1 else f"the metrics {', '.join(unknown)}"
+        known = "the rehearsal of the loop's body didn't have" if self._is_rehearsed else f"{_init_with(self._metrics)} doesn't name"
+        raise DisttrainError(f"{where} {what}, which {known}; write {_init_with([*self._metrics, *unknown])}")
+
     def _require_no_loop(self, what):
         self._own_process.check(what)
         if self._has_loop:
@@ -240,7 +251,13 @@ class Job:
         found = dict(returned)
         if "loss" not in found:
             raise DisttrainError(f'the function of job.on_evaluate() returned {list(found)}, without a "loss"')
-        return as_float("loss", found.pop("loss")), {name: as_float(name, value) for name, value in found.items()}
+        loss = as_float("loss", found.pop("loss"))
+        if not all(isinstance(name, str) for name in found):
+            raise DisttrainError(f"the function of job.on_evaluate() returned the metrics {list(found)}; expected texts as names")
+        metrics = {name: as_float(name, value) for name, value in found.items()}
+        if self._metrics is not None:
+            self._check_metrics(metrics, "the function of job.on_evaluate() returned")
+        return loss, metrics
 
 
 class Optimizer:
@@ -256,6 +273,19 @@ class Optimizer:
     def step(self, loss, **metrics):
         """As job.step()."""
         self._job.step(loss, **metrics)
+
+
+def _names_of(metrics):
+    if isinstance(metrics, str):
+        raise DisttrainError(f'disttrain.init(metrics="{metrics}") got a text; write {_init_with([metrics])}')
+    names = list(metrics)
+    if not all(isinstance(name, str) for name in names):
+        raise DisttrainError(f"disttrain.init(metrics={names}) got a name that isn't a text; expected names of metrics")
+    return names
+
+
+def _init_with(names):
+    return f"disttrain.init(metrics={json.dumps(names, ensure_ascii=False)})"
 
 
 def _check_function(where, function):

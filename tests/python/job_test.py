@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from fake_worker import PACKAGE, FakeWorker, require_python
+from fake_worker import PACKAGE, FakeWorker, require_python, run_code
 
 PYTHON = require_python("numpy")
 
@@ -314,7 +314,6 @@ def evaluate(batch):
             "was called twice; a job has one model": linear(before="job.wrap({'w': np.zeros(1)})"),
             "was called twice; a job has one loop": linear(show="job.batches([1])"),
             "without a batch, or twice for one": linear(show=step + " and " + step),
-            "aren't among those of the job, ['a']": linear(init="metrics=['a']", metrics=", b=1"),
             'the value of "b" is an object of the class list; expected one real number': linear(metrics=", b=[1, 2]"),
             "is a tree of arrays: call job.push_pull": linear(show="job.step(loss=1)"),
             "didn't call job.step()": "import disttrain, numpy as np\njob = disttrain.init()\n"
@@ -336,6 +335,44 @@ def evaluate(batch):
                 self.assertIn(expected, self.error_of(script))
         column = {"name": "x", "dtype": "uint8", "shape": [], "ragged": False, "pad": 0, "parts": []}
         self.assertIn("has a section [data]", self.error_of(linear(), [column]))
+
+    def test_metrics_that_init_doesnt_name(self):
+        evaluate = "job.on_evaluate(lambda batch: {{'loss': 0, {}}}, dataset=range(5))"
+        for expected, script, start in (
+            (
+                'the step got the metric b, which disttrain.init(metrics=["a"]) doesn\'t name; write '
+                'disttrain.init(metrics=["a", "b"])',
+                linear(init="metrics=['a']", metrics=", b=1"),
+                {},
+            ),
+            (
+                "the step got the metrics b, c, which the rehearsal of the loop's body didn't have; write "
+                'disttrain.init(metrics=["a", "b", "c"])',
+                linear(init="", metrics=", **({'a': 1} if job.step_number == 0 else {'a': 1, 'b': 1, 'c': 1})"),
+                {},
+            ),
+            (
+                'the function of job.on_evaluate() returned the metric top_5, which disttrain.init(metrics=["größe"]) doesn\'t '
+                'name; write disttrain.init(metrics=["größe", "top_5"])',
+                linear(init="metrics=['größe']", before=evaluate.format("'top_5': 1")),
+                {"program": "evaluate"},
+            ),
+            (
+                "the function of job.on_evaluate() returned the metrics [1]; expected texts as names",
+                linear(before=evaluate.format("1: 1")),
+                {"program": "evaluate"},
+            ),
+        ):
+            with self.subTest(expected):
+                self.assertEqual(self.error_of(script, **start), expected)
+
+    def test_names_of_metrics_that_arent_names(self):
+        for names, error in {
+            "'accuracy'": 'disttrain.init(metrics="accuracy") got a text; write disttrain.init(metrics=["accuracy"])',
+            "['a', 1]": "disttrain.init(metrics=['a', 1]) got a name that isn't a text; expected names of metrics",
+        }.items():
+            done = run_code(PYTHON, linear(init=f"metrics={names}"))
+            self.assertEqual(done.stderr.splitlines()[-1], "disttrain.errors.DisttrainError: " + error)
 
     def test_values_that_arent_real_numbers_are_named(self):
         for value, what in {
@@ -450,6 +487,15 @@ class AloneTest(unittest.TestCase):
         self.assertEqual(done.returncode, -signal.SIGINT)
         self.assertEqual(done.stderr.splitlines()[-1], "disttrain: interrupted in step 1")
         self.assertNotIn("Traceback", done.stderr)
+
+    def test_alone_metrics_that_init_doesnt_name_are_found_too(self):
+        evaluate = "job.on_evaluate(lambda batch: {'loss': 0, 'm': 1}, dataset=range(3))"
+        for script, where in (
+            (linear(metrics=", m=1"), "the step got"),
+            (linear(before=evaluate), "the function of job.on_evaluate() returned"),
+        ):
+            done = self.run_script(script)
+            self.assertIn(f'{where} the metric m, which disttrain.init(metrics=[]) doesn\'t name; write ', done.stderr)
 
     def test_alone_a_data_set_is_required(self):
         done = self.run_script(linear(data=""))
