@@ -6,7 +6,7 @@ import numpy as np
 
 from disttrain import tree
 from disttrain.errors import DisttrainError
-from disttrain.variable import Variable, kept_as, split
+from disttrain.variable import Variable, kept_as, read_only, split
 from disttrain.wrapping import STATE, check_arrays, kind_of
 
 
@@ -72,7 +72,7 @@ class ArrayModel:
             parameter_views, gradient_views = (
                 split(flat, self._begins, self.variables) for flat in arrays()
             )
-            self._views[key] = self._make_views(parameter_views, gradient_views)
+            self._views[key] = self._make_views(list(map(read_only, parameter_views)), gradient_views)
         self._now = self._views[key]
 
     def forget(self):
@@ -117,9 +117,9 @@ class ArrayModel:
         raise DisttrainError("the model is a tree of arrays: call job.push_pull(gradients, loss=...), not job.step()")
 
     def values(self):
-        """The trees of parameters and state, as views that show the cluster's values."""
+        """The trees of parameters and state, as read-only views that show the cluster's values."""
         if self._now is None:
-            flat = {v.name: value for v, value in zip(self.variables, self._initial)}
+            flat = {v.name: read_only(value) for v, value in zip(self.variables, self._initial)}
             return tree.build(self._trees["trainable"], flat), tree.build(self._trees["state"], flat)
         return self._now[0], self._now[1]
 
@@ -131,10 +131,6 @@ class ArrayModel:
         else:
             views = self._now[3]
         return tree.build(self._trees["trainable"], {v.name: view for v, view in zip(self.variables, views)})
-
-    def named_views(self):
-        parameters = self._now[2] if self._now is not None else self._initial
-        return {variable.name: view for variable, view in zip(self.variables, parameters)}
 
     def _make_views(self, parameters, gradients):
         flat = {variable.name: view for variable, view in zip(self.variables, parameters)}

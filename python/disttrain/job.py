@@ -174,8 +174,8 @@ class Job:
 
     @property
     def variables(self):
-        """The values of the parameters, as NumPy views of the worker's memory: a tree like the one that wrap() got, or,
-        for a torch module, a dict by names. Ask again after each step: the views may have moved."""
+        """The values of the parameters, as read-only NumPy views of the worker's memory: a tree like the one that wrap()
+        got, or, for a torch module, a dict by names. Ask again after each step: the views may have moved."""
         model = self._require_model()
         return model.named_views() if model.is_torch else model.values()[0]
 

@@ -10,7 +10,7 @@ from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
 from disttrain.torch_buffers import InfiniteConstants, is_state
-from disttrain.variable import Variable, kept_as
+from disttrain.variable import Variable, kept_as, read_only
 
 
 class TorchModel:
@@ -219,9 +219,8 @@ class TorchModel:
         raise DisttrainError("the model is a torch module: call loss.backward() and job.step(), not job.push_pull()")
 
     def named_views(self):
-        if self._now is None:
-            return {variable.name: value for variable, value in zip(self.variables, self._initial)}
-        return {variable.name: value.numpy() for variable, value in zip(self.variables, self._now.values)}
+        values = self._initial if self._now is None else [value.numpy() for value in self._now.values]
+        return {variable.name: read_only(value) for variable, value in zip(self.variables, values)}
 
     def evaluating(self):
         return _Evaluating(self.module)

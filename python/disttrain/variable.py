@@ -34,3 +34,10 @@ def split(flat, begins, variables):
         flat[begin : begin + variable.words].view(variable.dtype).reshape(variable.shape)
         for begin, variable in zip(begins, variables)
     ]
+
+
+def read_only(array):
+    """A view that refuses to be written. The cluster replaces its values, so what a script writes there would be lost."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -146,6 +146,25 @@ for batch in job.batches(range(10)):
         self.assertEqual(gradients, {"layer/w": [3, 3, 3, 3], "layer/b": [0.1], "seen": [1]})
         self.assertEqual(output, ["False", "True", "True"])  # the rehearsal has no shared memory
 
+    def test_variables_and_state_are_read_only(self):
+        script = linear(
+            init="",
+            before="""
+def write(array):
+    try:
+        array += 1
+    except ValueError as error:
+        return str(error)
+print(write(job.variables["layer"]["w"]), write(job.state["seen"]))
+""",
+            show="job.step_number, write(job.variables['layer']['b']), write(job.state['seen']), write(job.gradients['layer']['b'])",
+        )
+        _, gradients, output = self.run_steps(script, [3])
+        refused = "output array is read-only"
+        self.assertEqual(output[0], f"{refused} {refused}")
+        self.assertEqual(output[1:], [f"batch {step} {refused} {refused} None" for step in (0, 1)])
+        self.assertEqual(gradients["seen"], [1])
+
     def test_the_seed_is_known_before_the_first_step(self):
         _, _, output = self.run_steps(linear(before="print(job.seed)"), [3])
         self.assertEqual(output[0], "5")

@@ -46,6 +46,13 @@ class Run:
         self.model.end_step()
         return self.gradients.tolist()
 
+def variables_are_read_only_and_parameters_arent():
+    run = Run()
+    before = TorchModel(Net(), False).named_views()  # those before the loop
+    views = run.model.named_views()
+    with torch.no_grad():
+        run.net.a.weight.mul_(2)
+    return {view.flags.writeable for view in (*before.values(), *views.values())}, views["a.weight"].item()
 def gradients_are_in_the_array_without_a_copy():
     run = Run()
     run.backward()
@@ -267,6 +274,7 @@ VALUES = {
     "a_buffer_with_an_infinity_is_no_variable": (["weight"], [0.0, float("-inf")]),
     "a_buffer_with_a_nan_is_a_variable": ["inner.scores", "weight"],
     "a_buffer_with_an_infinity_may_be_loaded_before_the_loop": "taken",
+    "variables_are_read_only_and_parameters_arent": ({False}, 2.0),
     "gradients_are_in_the_array_without_a_copy": (ONE_STEP[1:], ONE_STEP),
     "each_step_begins_without_gradients": [0.0] * 7,
     "gradients_of_two_backward_passes_add_up": [3.0, 0.0, 0.0, 2.0, 2.0, 5.0, 5.0],
