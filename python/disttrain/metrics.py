@@ -13,6 +13,7 @@ torch is imported only when an accumulator is computed.
 """
 
 import math
+import numbers
 
 AUC_BINS = 1024  # kAucBins in common/model_metric.h
 
@@ -89,12 +90,12 @@ class Accuracy(Metric):
 
 class TopK(Metric):
     """{correct, labels}. A label is correct if it is among the k largest outputs. Of equal outputs, those before the
-    label count as larger."""
+    label count as larger. k is at most the number of classes."""
 
     def __init__(self, k, labels=None):
         super().__init__(labels)
-        if k < 1:
-            raise ValueError(f"TopK: k is {k}; expected at least 1")
+        if not isinstance(k, numbers.Integral) or k < 1:
+            raise ValueError(f"TopK: k is {k!r}; expected a whole number of at least 1")
         self.k = int(k)
         self.kind = f"top_{self.k}"
 
@@ -102,6 +103,9 @@ class TopK(Metric):
         import torch
 
         outputs, labels = _classes(outputs, labels)
+        # TorchScript's tracer would warn of this comparison. The export has run the metric before it traces.
+        if not torch.jit.is_tracing() and self.k > outputs.shape[1]:
+            raise ValueError(f"k is {self.k}; expected at most {outputs.shape[1]}, the number of outputs for each label")
         own = outputs.gather(1, labels.unsqueeze(1))
         index = torch.arange(outputs.shape[1], device=outputs.device)
         larger = (outputs > own) | ((outputs == own) & (index < labels.unsqueeze(1)))

@@ -8,6 +8,7 @@ from jax_package import JaxPackageTest, batch_of, classify, cross_entropy, logit
 import jax  # after jax_package
 import jax.numpy as jnp
 import numpy as np
+from disttrain import jax_metrics
 from disttrain.jax_export import ExportError
 
 
@@ -37,6 +38,9 @@ class JaxExportErrorsTest(JaxPackageTest):
                             lambda params, batch, state: (jnp.sum(params["first"]["bias"]), {}, {"mean": jnp.zeros(2)}),
                             state={"mean": np.zeros(3, np.float32)})
         self.assert_refused('metric name "loss": expected', lambda params, batch: (classify(params, batch)[0], {"loss": 1.0}))
+        too_many = lambda params, batch: jax_metrics.top_k(logits_of(params, batch), batch["labels"], 50)  # noqa: E731
+        self.assert_refused("top_k: k is 50; expected 1 to 10, the number of outputs",
+                            lambda params, batch: (classify(params, batch)[0], {"top_50": too_many(params, batch)}))
         self.assert_refused("evaluate_fn returned the metrics", evaluate_fn=lambda params, batch: classify(params, batch)[0])
         self.assert_refused("expected the examples as first dimension", predict_fn=lambda params, batch: params["first"]["bias"])
         for step_fn, code in (

@@ -319,6 +319,12 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused("dtype is torch.int8", dtype=torch.int8)
         texts = ('metric "area" (AUC) fails with outputs of the shape [4, 3] and labels of the shape [4]: ', "; it needs one output")
         self.assert_refused(*texts, metrics={"accuracy": metrics.Accuracy(), "area": metrics.AUC()})
+        for ending in (".pt", ".pt2"):
+            texts = (
+                'metric "m" (TopK) fails with outputs of the shape [4, 3] and labels of the shape [4]: ',
+                "k is 50; expected at most 3, the number of outputs for each label",
+            )
+            self.assert_refused(*texts, metrics={"m": metrics.TopK(50)}, ending=ending)
         text = 'metric "m" takes its labels from the column "target", but the columns are inputs, labels'
         self.assert_refused(text, metrics={"m": metrics.Accuracy(labels="target")})
         text = 'metric "m" (Mean) fails with outputs of the shape [4, 3] and labels of the shape [4]: '

@@ -39,8 +39,12 @@ class MetricsTest(unittest.TestCase):
             for row, label in zip(outputs.tolist(), labels.tolist()):
                 correct += label in sorted(range(6), key=lambda c: (-row[c], c))[:k]
             self.assertEqual(metrics.TopK(k).accumulate(outputs, labels).tolist(), [correct, 50])
-        with self.assertRaisesRegex(ValueError, "k is 0"):
-            metrics.TopK(0)
+        for k in (0, -1, 2.5, "5", None):
+            with self.assertRaisesRegex(ValueError, f"k is {k!r}; expected a whole number of at least 1"):
+                metrics.TopK(k)
+        self.assertEqual(metrics.TopK(6).accumulate(outputs, labels).tolist(), [50, 50])
+        with self.assertRaisesRegex(ValueError, "k is 7; expected at most 6, the number of outputs for each label"):
+            metrics.TopK(7).accumulate(outputs, labels)
 
     def test_PerplexityOfALanguageModelIsThatOfAllItsTokens(self):
         torch.manual_seed(3)
