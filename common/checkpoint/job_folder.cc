@@ -217,10 +217,35 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path) {
     return open;
   }
   Result<OpenCheckpoint> open = open_checkpoint(files, path);
-  if (!open && open.error().code == ErrorCode::kNoInput)
-    return fail(ErrorCode::kNoInput, "no checkpoint in " + path + ": expected the folder of one checkpoint, with its " +
-                                         kManifestName + ", or a job's folder of checkpoints");
-  return open;
+  if (open || open.error().code != ErrorCode::kNoInput) return open;
+  const std::string instead = holds_folders_of_jobs(files, path);
+  return fail(ErrorCode::kNoInput,
+              "no checkpoint in " + path + ": " +
+                  (instead.empty() ? "expected the folder of one checkpoint, with its " + std::string(kManifestName) +
+                                         ", or a job's folder of checkpoints"
+                                   : instead));
+}
+
+std::string holds_folders_of_jobs(Files& files, const std::string& path) {
+  Result<std::vector<std::string>> names = files.list(path);
+  if (!names) return "";
+  if (names->size() > kMostJobFolders) names->resize(kMostJobFolders);
+  std::size_t jobs = 0;
+  std::string newest;
+  std::int64_t newest_created = 0;
+  for (const std::string& name : *names) {
+    const Result<std::vector<Found>> found = list_checkpoints(files, path + "/" + name);
+    if (!found || found->empty()) continue;
+    ++jobs;
+    const Result<OpenCheckpoint> open = open_checkpoint(files, found->front().path);
+    const std::int64_t created = open ? open->manifest.created : 0;
+    if (!newest.empty() && created <= newest_created) continue;
+    newest = found->front().path;
+    newest_created = created;
+  }
+  if (jobs == 0) return "";
+  return (jobs == 1 ? "it holds the folder of a job" : "it holds the folders of " + std::to_string(jobs) + " jobs") +
+         "; name a job's folder or one checkpoint, such as the newest, " + newest;
 }
 
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,

@@ -70,6 +70,12 @@ Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path);
 // read. Fails with kNoInput if there is no checkpoint.
 Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 
+// What is wrong with a path that names no checkpoint, if it is checkpoint.directory itself, with a folder for each job:
+// the part of an error that names the newest checkpoint of all jobs. "": there are no folders of jobs. Looks at no more
+// than kMostJobFolders entries.
+inline constexpr std::size_t kMostJobFolders = 1000;
+std::string holds_folders_of_jobs(Files& files, const std::string& path);
+
 // Opens the newest checkpoint with a readable manifest. A newer checkpoint whose manifest is unreadable is set aside if
 // the folder is writable, and its error is added to `broken`. Skips the checkpoints whose paths are in `damaged`.
 // Returns none if no checkpoint is left. If it comes to a checkpoint whose format is too new for this program, it fails

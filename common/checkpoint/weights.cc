@@ -123,9 +123,14 @@ Result<Weights> Weights::open(Files& files, const std::string& path) {
   Result<OpenCheckpoint> checkpoint = open_named(files, path);
   if (checkpoint) return of_checkpoint(files, std::move(*checkpoint));
   if (checkpoint.error().code != ErrorCode::kNoInput) return tl::unexpected(checkpoint.error());
-  return fail(ErrorCode::kNoInput, "no weights in " + path + ": expected a checkpoint (" + kManifestName +
-                                       "), a job's folder of checkpoints, " + kSingleName + " or " + kIndexName +
-                                       "; to use another safetensors file, give the path of the file");
+  const std::string instead = holds_folders_of_jobs(files, path);
+  return fail(ErrorCode::kNoInput,
+              "no weights in " + path + ": " +
+                  (instead.empty() ? "expected a checkpoint (" + std::string(kManifestName) +
+                                         "), a job's folder of checkpoints, " + kSingleName + " or " + kIndexName +
+                                         "; to use another safetensors file, give the path of "
+                                         "the file"
+                                   : instead));
 }
 
 Result<Weights> Weights::of_checkpoint(Files& files, OpenCheckpoint checkpoint, Slots slots) {

@@ -49,6 +49,34 @@ TEST_F(JobFolderTest, NewestGoesByGenerationThenStep) {
   EXPECT_EQ(newest_step(), 100u);
 }
 
+TEST_F(JobFolderTest, DirectoryOfJobsIsNoCheckpointAndNamesTheNewestOfAll) {
+  const auto save_created = [this](const std::string& folder, std::uint64_t generation, std::int64_t created) {
+    const auto created_then = [created](const std::string&, Manifest& manifest) -> Status {
+      manifest.created = created;
+      return {};
+    };
+    EXPECT_TRUE(save(files_, folder, layout_, generation, 20, 1, ++attempts_, false, created_then));
+  };
+  const auto why = [this] {
+    const auto open = open_named(files_, "/all");
+    EXPECT_EQ(open.error().code, ErrorCode::kNoInput);
+    return open.error().message;
+  };
+  for (const char* folder : {"/all", "/all/a", "/all/b", "/all/empty"}) ASSERT_TRUE(files_.make_directory(folder));
+  EXPECT_EQ(why(),
+            "no checkpoint in /all: expected the folder of one checkpoint, with its MANIFEST.json, or a job's "
+            "folder of checkpoints");
+  save_created("/all/b", 1, 100);
+  EXPECT_EQ(why(),
+            "no checkpoint in /all: it holds the folder of a job; name a job's folder or one checkpoint, such as the "
+            "newest, /all/b/gen-1-step-00000000000000000020");
+  save_created("/all/a", 1, 300);
+  save_created("/all/b", 2, 200);
+  EXPECT_EQ(why(),
+            "no checkpoint in /all: it holds the folders of 2 jobs; name a job's folder or one checkpoint, such as the "
+            "newest, /all/a/gen-1-step-00000000000000000020");
+}
+
 TEST_F(JobFolderTest, WhatIsNotNamedLikeACheckpointIsNone) {
   for (const char* name :
        {"gen-1-step-12", "gen-x-step-00000000000000000001", ".tmp-1-1", "gen-01-step-00000000000000000001"})

@@ -279,6 +279,12 @@ TEST_F(WarmStart, AValueThatIsntFiniteIsNamedWithItsVariable) {
 TEST_F(WarmStart, NothingThereIsNoInput) {
   EXPECT_THAT(error("/nowhere", {}, ErrorCode::kNoInput), HasSubstr("/nowhere"));
   EXPECT_THAT(error("/other", {}, ErrorCode::kNoInput), HasSubstr("no weights in /other: expected"));
+  for (const char* folder : {"/all", "/all/job"}) ASSERT_TRUE(memory_.make_directory(folder));
+  const std::string newest = *save(memory_, "/all/job", layout_, 1, 100);
+  EXPECT_THAT(error("/all", {}, ErrorCode::kNoInput),
+              HasSubstr("no weights in /all: it holds the folder of a job; name a job's folder or one checkpoint, such "
+                        "as the newest, " +
+                        newest));
 }
 
 TEST_F(WarmStart, ADamagedFileIsNamed) {

@@ -228,6 +228,15 @@ TEST_F(CheckpointVerbs, InspectOfNoCheckpointIsNoInputAndOfADamagedOneIsData) {
   const Ran none = run("inspect " + job());
   EXPECT_EQ(none.code, 66);
   EXPECT_THAT(none.error, HasSubstr("no checkpoint in " + job()));
+  const std::string one = saved(5);
+  for (const std::string& verb : {std::string("inspect "), std::string("export "), "diff " + job() + " "}) {
+    const Ran of_all = run(verb + out("all") + (verb == "export " ? " " + out("out.safetensors") : ""));
+    EXPECT_EQ(of_all.code, 66) << verb;
+    EXPECT_THAT(of_all.error, HasSubstr("in " + out("all") +
+                                        ": it holds the folder of a job; name a job's folder or one checkpoint, such "
+                                        "as the newest, " +
+                                        one));
+  }
   fs::resize_file(saved(10) + "/MANIFEST.json", 100);
   EXPECT_EQ(run("inspect " + job()).code, 65);
 }
