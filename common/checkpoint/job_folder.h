@@ -70,9 +70,9 @@ Result<OpenCheckpoint> open_checkpoint(Files& files, const std::string& path);
 // read. Fails with kNoInput if there is no checkpoint.
 Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 
-// What is wrong with a path that names no checkpoint, if it is checkpoint.directory itself, with a folder for each job:
-// the part of an error that names the newest checkpoint of all jobs. "": there are no folders of jobs. Looks at no more
-// than kMostJobFolders entries.
+// Checks whether a path without a checkpoint is checkpoint.directory itself, which has a folder for each job. Then it
+// returns the part of an error that names the newest checkpoint of all jobs, otherwise "". It looks at no more than
+// kMostJobFolders entries.
 inline constexpr std::size_t kMostJobFolders = 1000;
 std::string holds_folders_of_jobs(Files& files, const std::string& path);
 
