@@ -27,14 +27,16 @@ Result<std::unique_ptr<Dataset>> dataset_of(const Source& source, Result<Loaded>
   return std::make_unique<Set>(std::move(*loaded), source.begin, end, source.scale);
 }
 
-// [data.columns]: in memory if the files are small enough and aren't images. Row groups of Parquet files are kept in
-// memory by StreamedDataset, if they fit.
+// [data.columns]: in memory if the files are small enough and aren't images. StreamedDataset keeps row groups of
+// Parquet files in memory, if they fit. The order "blocks" needs the blocks of the files, so that all workers have the
+// same order, whatever their memory.
 Result<std::unique_ptr<Dataset>> load_with_columns(const Source& source) {
   const Result<std::vector<std::string>> paths = find_files(source, source.files, source.files_key);
   if (!paths) return tl::unexpected(paths.error());
   const bool has_images = std::any_of(source.columns.begin(), source.columns.end(), is_image);
   const bool is_large = estimated_bytes(*paths) > memory_budget(source.memory);
-  if (has_images || is_large || source.format == DataFormat::kParquet) return load_streamed(source, *paths);
+  const bool has_blocks = source.shuffle == ShuffleKind::kBlocks || source.format == DataFormat::kParquet;
+  if (has_images || is_large || has_blocks) return load_streamed(source, *paths);
   Result<std::optional<Contents>> contents = load_columns(source, *paths);
   if (!contents.has_value()) return tl::unexpected(std::move(contents.error()));
   if (!contents->has_value()) return load_streamed(source, *paths);

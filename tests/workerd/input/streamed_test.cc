@@ -150,6 +150,15 @@ TEST_F(Streamed, RecordsOfARangeAreThoseOfTheSameSetInMemory) {
   expect_equal(*memory, *streamed, all_of(713));
 }
 
+// The order of "blocks" is made of blocks, and must not depend on a worker's memory.
+TEST_F(Streamed, SmallSetHasBlocksIfTheyAreShuffled) {
+  write_files(3, 500);
+  const auto memory = load(source_of(1 << 30));
+  const auto blocks = load(source_of(1 << 30, ShuffleKind::kBlocks));
+  EXPECT_THAT(blocks->blocks(), testing::ElementsAre(0U, 500U, 1000U));
+  expect_equal(*memory, *blocks, {1499, 0, 499, 500, 501, 7, 7, 1000});
+}
+
 TEST_F(Streamed, CompressedFilesNeedBlocksAndMemoryForThem) {
   write_files(5, 300, true);
   EXPECT_THAT(error_of(source_of(1), ErrorCode::kConfig), HasSubstr("set data.shuffle = \"blocks\", or decompress"));
