@@ -128,7 +128,7 @@ void Chief::on_tick() {
   take_trace();
   if (curves_.is_due(now) || curves_.job() != cluster_->current_or_last()) look_at_curves();
   for (std::size_t i = 0; i < waiters_.size();) {
-    if (now < waiters_[i].deadline || is_held_for_trace(waiters_[i], now)) {
+    if (now < waiters_[i].deadline) {
       ++i;
       continue;
     }

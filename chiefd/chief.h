@@ -99,7 +99,6 @@ class Chief {
   void on_tick();
   void take_own_lines();
   void look_at_curves();
-  bool is_held_for_trace(const Waiter& waiter, Instant now) const;
   void answer_waiters(JobId job);
   // These functions are in chief_traces.cc. They collect the trace of a job with train.profile_steps and write it.
   void watch_trace();
@@ -110,6 +109,7 @@ class Chief {
   void take_trace();
   void end_trace(JobId job);
   void finish_trace(const TraceWritten& written);
+  JobStatus job_status(JobId job) const;  // the core's status, and what only the shell knows
   // True if a trace of the job is being collected or written.
   bool awaits_trace(JobId job) const { return traces_.is_collecting(job) || written_traces_.contains(job); }
   void step(const Event& event);
@@ -207,9 +207,8 @@ class Chief {
   std::set<JobId> written_traces_;  // the jobs whose trace is being written now
   std::optional<JobId> watched_;    // the job that watch_trace() has seen last, and whether it has a profile
   bool is_profiled_ = false;
-  std::optional<JobId> told_;  // the newest job of whose trace the operator was told
-  Instant attempt_began_;      // the newest checkpoint attempt
-  Ticket commit_ticket_;       // of its commit
+  Instant attempt_began_;  // the newest checkpoint attempt
+  Ticket commit_ticket_;   // of its commit
   // The begin and end of each job by the wall clock. The chief selects the log lines of a job by these times.
   std::map<JobId, Span> spans_;
 };

@@ -261,9 +261,8 @@ ChiefStatus Chief::chief_status() const {
 }
 
 nlohmann::json Chief::status_of(std::optional<JobId> job) const {
-  const Instant now = daemon::now();
-  if (!job) return json_without_job(cluster_->tasks(now), chief_status());
-  return to_json(cluster_->status(*job, now), chief_status(), logs_, lines_of(*job));
+  if (!job) return json_without_job(cluster_->tasks(daemon::now()), chief_status());
+  return to_json(job_status(*job), chief_status(), logs_, lines_of(*job));
 }
 
 namespace {
@@ -288,12 +287,11 @@ std::string Chief::page_json() const {
 }
 
 std::string Chief::all_status_json() const {
-  const Instant now = daemon::now();
   const std::vector<JobId> ids = cluster_->jobs();
   std::vector<std::string> jobs;  // the newest first
   std::size_t bytes = 0;
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    nlohmann::json job = to_json(cluster_->status(*id, now), chief_status(), logs_, lines_of(*id));
+    nlohmann::json job = to_json(job_status(*id), chief_status(), logs_, lines_of(*id));
     jobs.push_back(as_text(job));
     if (bytes + jobs.back().size() > kMaxAllStatusBytes) {
       job["tasks"] = nlohmann::json::array();

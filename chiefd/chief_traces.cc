@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chiefd/chief.h"
+#include "chiefd/traces/trace_report.h"
 #include "common/daemon/clock.h"
 
 namespace disttrain::chiefd {
@@ -62,35 +63,28 @@ void Chief::take_trace() {
   std::optional<TraceBook> book = traces_.take(daemon::now());
   if (!book) return;
   written_traces_.insert(book->job);
-  trace_writer_->write(std::move(*book));
+  if (book->has_events()) return trace_writer_->write(std::move(*book));
+  // The caller may be carrying out actions of the core, which can't take a step meanwhile.
+  asio::post(loop_, [this, alive = std::weak_ptr<bool>(is_alive_), written = empty_trace_report(*book)] {
+    if (!alive.expired()) finish_trace(written);
+  });
 }
 
 void Chief::end_trace(JobId job) {
   traces_.end(daemon::now(), job);
   take_trace();
-  if (awaits_trace(job) || told_ == job || watched_ != job || !is_profiled_) return;
-  const JobStatus status = cluster_->status(job, daemon::now());
-  if (status.global_step == 0) return;
-  const std::string steps = std::to_string(status.profile_steps[0]) + " to " + std::to_string(status.profile_steps[1]);
-  asio::post(loop_, [this, alive = std::weak_ptr<bool>(is_alive_), job, steps] {
-    if (!alive.expired())
-      step(TraceWritten{job, "", false,
-                        "this chief has written no trace of steps " + steps +
-                            " (train.profile_steps), because no task has recorded any of them"});
-  });
 }
 
-// A client that follows a job, such as `disttrain up`, ends when the status says that the job has ended. So it gets
-// this status only when the trace is written, or after kLongestHold if the file system hangs.
-bool Chief::is_held_for_trace(const Waiter& waiter, Instant now) const {
-  constexpr Duration kLongestHold = 2 * TraceCollector::kPatienceAtEnd;
-  return awaits_trace(waiter.job) && now < waiter.deadline + kLongestHold &&
-         is_final(cluster_->status(waiter.job, now).state);
+JobStatus Chief::job_status(JobId job) const {
+  JobStatus status = cluster_->status(job, daemon::now());
+  // Before the end is durable, end_trace() hasn't said yet whether a trace is due.
+  const bool is_ending = is_final(status.state) && !cluster_->has_ended(job);
+  status.is_trace_pending = awaits_trace(job) || (is_ending && status.profile_steps[1] != 0 && status.trace.empty());
+  return status;
 }
 
 void Chief::finish_trace(const TraceWritten& written) {
   written_traces_.erase(written.job);
-  told_ = written.job;
   step(written);
   const std::vector<JobId> jobs = cluster_->jobs();
   if (std::ranges::find(jobs, written.job) != jobs.end() && cluster_->has_ended(written.job))

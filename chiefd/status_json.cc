@@ -181,6 +181,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"recoveries", status.recoveries},
           {"checkpoint", status.checkpoint.empty() ? json(nullptr) : json(status.checkpoint)},
           {"trace", status.trace.empty() ? json(nullptr) : json(status.trace)},
+          {"trace_pending", status.is_trace_pending},
           {"root_cause", root_cause_json(status.root_cause, logs, of_job)},
           {"warnings", status.warnings},
           {"time", to_unix_seconds(chief.wall_nanoseconds)},

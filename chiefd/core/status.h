@@ -133,6 +133,7 @@ struct JobStatus {
   Duration stall_timeout{};                      // JobSection::stall_timeout
   std::array<std::uint64_t, 2> profile_steps{};  // TrainSection::profile_steps
   std::string trace;                             // path of the newest trace that this chief has written; "": none
+  bool is_trace_pending = false;                 // the shell collects or writes a trace. The shell sets this
   std::vector<TaskStatus> tasks;
 };
 

@@ -1,6 +1,7 @@
 // All events of one job's trace, as the chief has collected them (trace_collector.h). trace_json.h writes them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -42,6 +43,11 @@ struct TraceBook {
   std::vector<TaskId> missing;           // the tasks whose events didn't come, or not all of them
   std::vector<ChiefEvent> chief;
   std::uint64_t dropped = 0;  // how many events the chief has dropped for want of room
+
+  // False: no task has sent an event, so there is nothing to write.
+  bool has_events() const {
+    return std::any_of(tasks.begin(), tasks.end(), [](const TaskTrace& trace) { return !trace.events.empty(); });
+  }
 };
 
 }  // namespace disttrain::chiefd

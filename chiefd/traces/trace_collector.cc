@@ -10,11 +10,12 @@ void TraceCollector::begin_anew() {
   next_piece_.clear();
   events_ = 0;
   dropped_ = 0;
+  ended_.reset();
 }
 
 void TraceCollector::watch(const RunningJob& job) {
   if (job.job != job_.job) {
-    if (events_ > 0) return;  // the trace of the job before is due within kPatienceAtEnd
+    if (is_collecting(job_.job)) return;  // the trace of the job before is due soon after its end
     begin_anew();
     seen_.clear();
     written_ = Generation();
@@ -42,7 +43,10 @@ void TraceCollector::hear(Instant now, TaskId from, TraceEvents piece) {
   const bool is_next = next_piece_[from] == piece.piece;
   if (is_next) ++next_piece_[from];
   trace.is_whole = is_next && piece.last;
-  if (events_ == 0) deadline_ = now + job_.patience;
+  if (ended_)
+    deadline_ = std::min(now + kPatienceAtEnd, *ended_ + job_.patience);
+  else if (events_ == 0)
+    deadline_ = now + job_.patience;
   const std::size_t kept = std::min(piece.events.size(), kMaxEvents - events_);
   trace.events.insert(trace.events.end(), piece.events.begin(),
                       piece.events.begin() + static_cast<std::ptrdiff_t>(kept));
@@ -56,7 +60,11 @@ void TraceCollector::note(ChiefEvent event) {
 }
 
 void TraceCollector::end(Instant now, JobId job) {
-  if (is_collecting(job)) deadline_ = std::min(deadline_, now + kPatienceAtEnd);
+  if (job_.job != job || job_.steps[1] == 0 || ended_) return;
+  const bool has_trace = written_ != Generation();
+  if (events_ == 0 && (has_trace || job_.reached == Step())) return;
+  ended_ = now;
+  deadline_ = events_ == 0 ? now + kPatienceAtEnd : std::min(deadline_, now + kPatienceAtEnd);
 }
 
 bool TraceCollector::is_complete() const {
@@ -69,7 +77,7 @@ bool TraceCollector::is_complete() const {
 }
 
 std::optional<TraceBook> TraceCollector::take(Instant now) {
-  if (events_ == 0 || (!is_complete() && now < deadline_)) return std::nullopt;
+  if (!is_collecting(job_.job) || (!is_complete() && now < deadline_)) return std::nullopt;
   written_ = job_.generation;
   return book();
 }

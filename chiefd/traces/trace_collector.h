@@ -1,5 +1,6 @@
 // Collects the events that the tasks of a job send for train.profile_steps, until the trace can be written: the events
-// of all living tasks are there, or the deadline has passed. Pure: the chief's loop owns it and tells it the time.
+// of all living tasks are there, or the deadline has passed. A task that is late costs its own part of the trace, never
+// the whole trace. Pure: the chief's loop owns it and tells it the time.
 //
 // If the job rolls back before its trace is written, the collector begins anew with the new generation.
 #pragma once
@@ -19,7 +20,8 @@ namespace disttrain::chiefd {
 
 class TraceCollector {
  public:
-  // How long the collector waits for the other tasks after the job's end.
+  // How long the collector waits for the next piece after the job's end. On a slow machine pieces come late, so each
+  // piece begins this time anew, for at most RunningJob::patience after the job's end.
   static constexpr Duration kPatienceAtEnd = std::chrono::seconds(2);
   // The most events of a trace: 128 MiB. Further ones are dropped and counted.
   static constexpr std::size_t kMaxEvents = std::size_t{1} << 21;
@@ -45,11 +47,12 @@ class TraceCollector {
   void watch(const RunningJob& job);
   void hear(Instant now, TaskId from, TraceEvents piece);
   void note(ChiefEvent event);
-  // The job has ended, so nobody records any more.
+  // The job has ended, so nobody records any more. If the job has reached its first step and has no trace yet, take()
+  // returns a book, even if no event comes.
   void end(Instant now, JobId job);
 
-  // True from the first event until take() has returned the job's trace.
-  bool is_collecting(JobId job) const { return job_.job == job && events_ > 0; }
+  // True from the first event, or from the job's end, until take() has returned the job's trace.
+  bool is_collecting(JobId job) const { return job_.job == job && (events_ > 0 || ended_); }
   // The whole trace, once: when nothing more is due.
   std::optional<TraceBook> take(Instant now);
 
@@ -65,7 +68,8 @@ class TraceCollector {
   std::size_t events_ = 0;
   std::uint64_t dropped_ = 0;
   Instant deadline_;
-  Generation written_;  // the generation whose trace was taken; its late pieces are ignored
+  std::optional<Instant> ended_;  // when the job ended; none: it runs, or nothing more is due
+  Generation written_;            // the generation whose trace was taken; its late pieces are ignored
   std::deque<ChiefEvent> chief_;
 };
 

@@ -1,4 +1,4 @@
-// Texts for the operator about a trace: it was written, or it couldn't be written.
+// Texts for the operator about a trace: it was written, it couldn't be written, or there is none.
 #pragma once
 
 #include <string>
@@ -10,5 +10,7 @@
 namespace disttrain::chiefd {
 
 TraceWritten trace_report(const TraceBook& book, const Result<std::string>& path);
+// The job has ended, and the book has no events.
+TraceWritten empty_trace_report(const TraceBook& book);
 
 }  // namespace disttrain::chiefd

@@ -1,10 +1,14 @@
 """Traces of real jobs (train.profile_steps), checked by tools/check-trace."""
 import importlib.machinery
 import importlib.util
+import fcntl
 import os
+import re
 import signal
 import subprocess
+import time
 import unittest
+import urllib.request
 
 from harness import BIN, ROOT, SystemTest
 from ports import free_address
@@ -171,6 +175,54 @@ class TraceTest(SystemTest):
         self.assertEqual(self.files(), [])
         self.until("the event", lambda: "has written no trace of steps 5000 to 5010" in
                    self.run_program("disttrain", "events", "--cluster", cluster).out)
+
+    def hold_files(self, folder, seconds=120):
+        """Makes the open() of each file that the chief may write a trace to block, as on a file system that hangs: this
+        process takes a lease of these files. Returns a function that tells whether the chief is blocked, and one that
+        releases the files."""
+        blocked = []
+        before = signal.signal(signal.SIGIO, lambda *_: blocked.append(True))
+        self.addCleanup(signal.signal, signal.SIGIO, before)
+        files = []
+
+        def release():
+            while files:
+                os.close(files.pop())
+        self.addCleanup(release)
+        folder.mkdir(parents=True)
+        begin = int(time.time())
+        for second in range(begin, begin + seconds):
+            path = folder / f"trace-{second}-steps-{FIRST}-{LAST}.json.tmp"
+            path.touch()
+            files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            try:
+                fcntl.fcntl(files[-1], fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            except OSError as error:
+                self.skipTest(f"no lease of a file in {folder}: {error}")
+        return lambda: bool(blocked), release
+
+    def test_slow_file_system_delays_the_result_and_loses_no_trace(self):
+        is_blocked, release = self.hold_files(self.checkpoints / "quick/events")
+        process = self.start_up(self.job(train="steps = 60"), *self.settings())
+        self.until("the chief to begin the file", is_blocked)
+
+        def pending():
+            status = self.status()
+            return status if status and status["state"] == "finished" and status["trace_pending"] else None
+        chief = self.until("the end of the job", pending)["tasks"][0]["metrics"]
+
+        def requests():
+            with urllib.request.urlopen(f"http://{chief}/metrics", timeout=20) as page:
+                counts = re.findall(r'^disttrain_rpc_requests_total{.*op="StatusRequest".*} (\d+)$',
+                                    page.read().decode(), re.MULTILINE)
+            return sum(map(int, counts))
+        before = requests()
+        # `up` has got this status, and waits for the trace.
+        self.until("`up` to ask again", lambda: requests() >= before + 2)
+        release()
+        result = self.assert_finished(self.finish(process))
+        self.assertFalse(result["trace_pending"])
+        self.check(result["trace"])
 
     def test_folder_that_cannot_be_written_stops_nothing(self):
         (self.checkpoints / "quick").mkdir()

@@ -1,5 +1,5 @@
-// Reads the chief's JSON. No function fails: if a key is missing, null or of another type, it returns "", NaN or an
-// empty list.
+// Reads the chief's JSON. No function fails: if a key is missing, null or of another type, it returns "", NaN, false
+// or an empty list.
 #pragma once
 
 #include <cmath>
@@ -18,6 +18,11 @@ inline std::string text_of(const Json& json, const char* key) {
 inline double number_of(const Json& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+inline bool flag_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_boolean() && found->get<bool>();
 }
 
 inline Json list_of(const Json& json, const char* key) {

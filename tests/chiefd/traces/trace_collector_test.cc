@@ -17,6 +17,8 @@ constexpr TaskId kWorker1{Role::kWorker, 1};
 
 class TraceCollectorTest : public testing::Test {
  protected:
+  using RunningJob = TraceCollector::RunningJob;
+
   TraceCollectorTest() {
     job_.job = JobId(7);
     job_.generation = Generation(1);
@@ -24,6 +26,7 @@ class TraceCollectorTest : public testing::Test {
     job_.steps = {5, 9};
     job_.folder = "/c/digits/events";
     job_.members = job_.living = {kPs0, kWorker0, kWorker1};
+    job_.reached = Step(9);
     collector_.watch(job_);
   }
 
@@ -89,9 +92,22 @@ TEST_F(TraceCollectorTest, TaskThatHasRecordedNothingIsNotMissing) {
   EXPECT_TRUE(book->missing.empty());
 }
 
-TEST_F(TraceCollectorTest, NothingIsWrittenIfNobodyHasRecordedAnything) {
+TEST_F(TraceCollectorTest, BookIsEmptyIfNobodyHasRecordedAnything) {
   for (const TaskId task : {kPs0, kWorker0, kWorker1}) send(task, 0);
+  EXPECT_FALSE(collector_.take(now_ + 1h)) << "the job goes on";
   collector_.end(now_, JobId(7));
+  const std::optional<TraceBook> book = collector_.take(now_);
+  ASSERT_TRUE(book);
+  EXPECT_FALSE(book->has_events());
+  EXPECT_TRUE(book->missing.empty());
+  EXPECT_FALSE(collector_.take(now_ + 1h)) << "told once";
+}
+
+TEST_F(TraceCollectorTest, JobThatEndsBeforeItsFirstStepHasNoBook) {
+  job_.reached = Step();
+  collector_.watch(job_);
+  collector_.end(now_, JobId(7));
+  EXPECT_FALSE(collector_.is_collecting(JobId(7)));
   EXPECT_FALSE(collector_.take(now_ + 1h));
 }
 
@@ -100,6 +116,82 @@ TEST_F(TraceCollectorTest, AfterTheJobsEndItWaitsOnlyShortly) {
   collector_.end(now_, JobId(7));
   EXPECT_FALSE(collector_.take(now_));
   EXPECT_TRUE(collector_.take(now_ + TraceCollector::kPatienceAtEnd));
+}
+
+// On a busy machine the job's end may overtake all events.
+TEST_F(TraceCollectorTest, EventsThatComeShortlyAfterTheJobsEndAreATrace) {
+  collector_.end(now_, JobId(7));
+  EXPECT_TRUE(collector_.is_collecting(JobId(7)));
+  EXPECT_FALSE(collector_.take(now_));
+  for (const TaskId task : {kPs0, kWorker0, kWorker1}) send(task);
+  const std::optional<TraceBook> book = collector_.take(now_);
+  ASSERT_TRUE(book);
+  EXPECT_EQ(book->tasks.size(), 3u);
+  EXPECT_TRUE(book->missing.empty());
+  EXPECT_FALSE(collector_.is_collecting(JobId(7)));
+}
+
+TEST_F(TraceCollectorTest, LateTaskCostsOnlyItsPart) {
+  collector_.end(now_, JobId(7));
+  send(kPs0);
+  send(kWorker1, 0);
+  EXPECT_FALSE(collector_.take(now_ + TraceCollector::kPatienceAtEnd - 1ms));
+  const std::optional<TraceBook> book = collector_.take(now_ + TraceCollector::kPatienceAtEnd);
+  ASSERT_TRUE(book);
+  EXPECT_TRUE(book->has_events());
+  EXPECT_EQ(book->missing, std::vector<TaskId>{kWorker0});
+}
+
+TEST_F(TraceCollectorTest, WithoutAnyEventTheBookNamesTheLateTasks) {
+  collector_.end(now_, JobId(7));
+  send(kPs0, 0);
+  const std::optional<TraceBook> book = collector_.take(now_ + TraceCollector::kPatienceAtEnd);
+  ASSERT_TRUE(book);
+  EXPECT_FALSE(book->has_events());
+  EXPECT_EQ(book->missing, (std::vector<TaskId>{kWorker0, kWorker1}));
+  send(kWorker0);
+  EXPECT_FALSE(collector_.is_collecting(JobId(7))) << "the operator was told that there is no trace";
+}
+
+TEST_F(TraceCollectorTest, AfterTheJobsEndItWaitsAsLongAsPiecesCome) {
+  send(kPs0);
+  send(kWorker1);
+  collector_.end(now_, JobId(7));
+  const Instant end = now_;
+  const std::vector<TraceEvents> pieces =
+      pieces_of(JobId(7), Generation(1), {std::vector<TraceEvent>(40 * kMaxTracePiece), 0});
+  std::size_t next = 0;
+  while (now_ < end + job_.patience) {
+    EXPECT_FALSE(collector_.take(now_)) << next;
+    collector_.hear(now_, kWorker0, pieces.at(next++));
+    now_ += TraceCollector::kPatienceAtEnd - 1ms;
+  }
+  const std::optional<TraceBook> book = collector_.take(end + job_.patience);
+  ASSERT_TRUE(book) << "but not for ever";
+  EXPECT_EQ(book->missing, std::vector<TaskId>{kWorker0});
+}
+
+TEST_F(TraceCollectorTest, TraceOfAnEarlierGenerationIsTheJobsTrace) {
+  for (const TaskId task : {kPs0, kWorker0, kWorker1}) send(task);
+  ASSERT_TRUE(collector_.take(now_));
+  job_.generation = Generation(2);
+  collector_.watch(job_);
+  for (const TaskId task : {kPs0, kWorker0, kWorker1}) send(task, 0, Generation(2));
+  collector_.end(now_, JobId(7));
+  EXPECT_FALSE(collector_.is_collecting(JobId(7)));
+  EXPECT_FALSE(collector_.take(now_ + 1h));
+}
+
+TEST_F(TraceCollectorTest, NextJobWaitsForTheTraceOfTheJobBefore) {
+  collector_.end(now_, JobId(7));
+  RunningJob next = job_;
+  next.job = JobId(8);
+  collector_.watch(next);
+  EXPECT_TRUE(collector_.is_collecting(JobId(7)));
+  ASSERT_TRUE(collector_.take(now_ + TraceCollector::kPatienceAtEnd));
+  collector_.watch(next);
+  collector_.end(now_, JobId(8));
+  EXPECT_TRUE(collector_.is_collecting(JobId(8)));
 }
 
 TEST_F(TraceCollectorTest, LostPieceMakesATaskMissing) {

@@ -136,5 +136,19 @@ TEST(TraceReport, NamesThePathAndWhatIsMissing) {
   EXPECT_EQ(trace_report(book, fail(ErrorCode::kFailed, "can't make the folder /x")).path, "");
 }
 
+TEST(TraceReport, SaysWhyThereIsNoTrace) {
+  TraceBook book = book_of({trace_of(Role::kPs, {})});
+  EXPECT_FALSE(book.has_events());
+  const std::string begin = "this chief has written no trace of steps 1 to 2 (train.profile_steps), because ";
+  EXPECT_EQ(empty_trace_report(book).text, begin + "no task has recorded any of them");
+  book.missing = {TaskId{Role::kWorker, 0}, TaskId{Role::kWorker, 1}};
+  const TraceWritten report = empty_trace_report(book);
+  EXPECT_EQ(report.text, begin +
+                             "these tasks didn't send their events in time, and the other tasks have recorded "
+                             "none: worker/0, worker/1");
+  EXPECT_EQ(report.path, "");
+  EXPECT_EQ(report.job, book.job);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

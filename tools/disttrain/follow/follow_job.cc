@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration kFollowInterval = 200ms;
 constexpr Duration kParentHears = 1s;
-constexpr Duration kStopPatience = 30s;  // how long a stopped job may take to drain, evaluate and close
+constexpr Duration kStopPatience = 30s;   // how long a stopped job may take to drain, evaluate and close
+constexpr Duration kTracePatience = 60s;  // how long the chief may take to write the trace of a job that has ended
 
 std::optional<Error> ask_judge(const FollowedJob& run, const Outcome& outcome) {
   return run.judge ? run.judge(outcome.status) : std::nullopt;
@@ -44,6 +45,22 @@ bool reach_chief_again(ChiefClient& client, const Interrupts& interrupts, const 
     reached = find_chief_again(client, run.target, run.chief_patience, error);
   }
   return reached.has_value();
+}
+
+// The job has ended. Asks for its status until the chief has written its trace. On a busy machine, or if the file
+// system is slow, this takes longer than the job's end. A signal, and the loss of the chief, end the waiting.
+void await_trace(ChiefClient& client, const Interrupts& interrupts, const std::string& job, Json& status) {
+  const int heeded = interrupts.count();
+  const auto end = std::chrono::steady_clock::now() + kTracePatience;
+  while (flag_of(status, "trace_pending") && interrupts.count() == heeded && std::chrono::steady_clock::now() < end) {
+    // While the trace is pending, the chief delays its answer.
+    auto newer = ask_status(client, job, false, kFollowInterval);
+    if (!newer) break;
+    status = std::move(*newer);
+  }
+  if (flag_of(status, "trace_pending"))
+    std::cerr << "the job has ended, but the chief hasn't written its trace yet (train.profile_steps); look for it in "
+                 "the folder events of the job's checkpoints\n";
 }
 
 }  // namespace
@@ -100,7 +117,11 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       const std::string state = text_of(outcome.status, "state");
       // print_root_cause() prints why a job failed.
       if (state != "failed") progress.show(outcome.status);
-      if (is_final_state(state)) break;
+      if (is_final_state(state)) {
+        progress.end();
+        await_trace(client, interrupts, run.job, outcome.status);
+        break;
+      }
     }
     if (!status && interrupts.count() == 0) {
       progress.end();

@@ -179,6 +179,7 @@ Json failed_status(const Json& last, const std::string& job, const std::string& 
               {"skipped", 0},
               {"checkpoint", nullptr},
               {"trace", nullptr},
+              {"trace_pending", false},
               {"tasks", Json::array()}};
   }
   status["state"] = "failed";
