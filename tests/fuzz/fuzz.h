@@ -20,6 +20,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace disttrain::input {
 
+// Some targets have several cases, such as sets of columns to read. An input takes one of them, which its own bytes
+// choose, because an input that takes all of them takes as many times longer. The tests set this to true
+// (replay.cc): there, each input takes all cases.
+inline bool takes_all_cases = false;
+
+// Calls take(i) for each case i that the input takes, of `count` cases.
+template <typename Take>
+void for_each_case(std::size_t choice, std::size_t count, const Take& take) {
+  if (!takes_all_cases) return take(choice % count);
+  for (std::size_t i = 0; i < count; ++i) take(i);
+}
+
 inline RecordBlock block_of(std::span<const std::byte> bytes, bool is_last) {
   RecordBlock block;
   block.path = "fuzz";

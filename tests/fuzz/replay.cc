@@ -10,6 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 
 int main(int count, char** folders) {
+  disttrain::input::takes_all_cases = true;
   int files = 0;
   for (int i = 1; i < count; ++i) {
     for (const auto& entry : std::filesystem::directory_iterator(folders[i])) {

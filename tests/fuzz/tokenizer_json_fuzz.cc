@@ -1,8 +1,11 @@
-// Files tokenizer.json, and texts that they turn into tokens.
+// Texts, and files tokenizer.json that turn them into tokens. Such a file begins with "{".
 #include "tests/fuzz/tokens.h"
 
+using namespace disttrain::input;
+
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto tokenizer = disttrain::input::read_tokenizer_json({reinterpret_cast<const char*>(data), size});
-  if (tokenizer) disttrain::input::check_ids(**tokenizer);
+  const TextAndFile input = divided(data, size, '{');
+  const auto tokenizer = read_tokenizer_json(input.file);
+  if (tokenizer) check_ids(**tokenizer, input);
   return 0;
 }
