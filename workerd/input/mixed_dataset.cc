@@ -1,6 +1,7 @@
 #include "workerd/input/mixed_dataset.h"
 
 #include <cmath>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,27 +48,61 @@ class MixedDataset final : public Dataset {
                 const Draw& draw) const override {
     Status gathered = inner_->gather(indices, columns, draw);
     if (!gathered || !draw.is_training || indices.empty()) return gathered;
-    std::vector<Mixture> mixtures;
-    std::vector<std::uint64_t> others;
-    for (const std::uint64_t record : indices) {
-      mixtures.push_back(draw_mixture(mix_, draw, record, records()));
-      others.push_back(mixtures.back().other);
-    }
-    std::vector<std::vector<std::byte>> memory;
-    std::vector<ColumnOut> outs(columns.begin(), columns.end());
-    for (ColumnOut& out : outs) out.out = memory.emplace_back(out.out.size());
-    if (gathered = inner_->gather(others, outs, draw); !gathered) return gathered;
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      with_type(columns[c].as.dtype, columns[c].out, [&]<typename T>(std::span<T> values) {
-        if constexpr (std::is_floating_point_v<T>)
-          mix_rows<T>(mixtures, {reinterpret_cast<const T*>(memory[c].data()), values.size()}, values);
-      });
-    return {};
+    std::unique_ptr<Others> others = take();
+    gathered = gather_others(indices, columns, draw, *others);
+    if (gathered) mix(*others, columns);
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(others));
+    return gathered;
   }
 
  private:
+  // The records with which those of a batch are mixed. Threads make batches at the same time, so each takes one of its
+  // own. Later batches reuse the memory.
+  struct Others {
+    std::vector<Mixture> mixtures;
+    std::vector<std::uint64_t> indices;
+    std::vector<std::vector<std::byte>> values;  // of each column
+    std::vector<ColumnOut> columns;
+  };
+
+  std::unique_ptr<Others> take() const {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<Others>();
+    std::unique_ptr<Others> others = std::move(free_.back());
+    free_.pop_back();
+    return others;
+  }
+
+  Status gather_others(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns, const Draw& draw,
+                       Others& others) const {
+    others.mixtures.clear();
+    others.indices.clear();
+    for (const std::uint64_t record : indices) {
+      others.mixtures.push_back(draw_mixture(mix_, draw, record, records()));
+      others.indices.push_back(others.mixtures.back().other);
+    }
+    others.values.resize(columns.size());
+    others.columns.assign(columns.begin(), columns.end());
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      others.values[c].resize(columns[c].out.size());
+      others.columns[c].out = others.values[c];
+    }
+    return inner_->gather(others.indices, others.columns, draw);
+  }
+
+  static void mix(const Others& others, std::span<const ColumnOut> columns) {
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      with_type(columns[c].as.dtype, columns[c].out, [&]<typename T>(std::span<T> values) {
+        if constexpr (std::is_floating_point_v<T>)
+          mix_rows<T>(others.mixtures, {reinterpret_cast<const T*>(others.values[c].data()), values.size()}, values);
+      });
+  }
+
   const std::unique_ptr<Dataset> inner_;
   const double mix_;
+  mutable std::mutex mutex_;  // guards free_
+  mutable std::vector<std::unique_ptr<Others>> free_;
 };
 
 }  // namespace

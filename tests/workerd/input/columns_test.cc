@@ -232,6 +232,19 @@ TEST_F(ColumnsTest, OneHotMakesANumberOfEachCategory) {
   EXPECT_THAT(inputs(*load(other)), ElementsAre(7, 1, 0, 0, 0, 1, 0));
 }
 
+TEST_F(ColumnsTest, OneHotOfAHashOrAVocabularyHasItsSize) {
+  columns_ = {category("w"), category("v"), number("x"), label("k")};
+  columns_[0].one_hot = columns_[1].one_hot = true;
+  columns_[0].hash = 4;  // of "a" and "" see HashesNeverChange
+  columns_[1].vocabulary = {"red", "blue"};
+  const auto dataset = load_text("w,v,x,k\na,blue,7,0\n,green,8,1\na,red,9,0\n");
+  EXPECT_THAT(inputs(*dataset), ElementsAre(1, 0, 0, 0, 0, 0, 1, 7,  //
+                                            0, 1, 0, 0, 1, 0, 0, 8,  //
+                                            1, 0, 0, 0, 0, 1, 0, 9));
+  EXPECT_THAT(dataset->columns()[0].parts[0].shape, ElementsAre(4U));
+  EXPECT_THAT(dataset->columns()[0].parts[1].shape, ElementsAre(3U));
+}
+
 TEST_F(ColumnsTest, OneHotOfManyWordsIsRefused) {
   columns_ = {category("w"), label("k")};
   columns_[0].one_hot = true;

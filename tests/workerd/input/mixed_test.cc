@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/columns.h"
+#include "workerd/input/data_figures.h"
 
 namespace disttrain::input {
 namespace {
@@ -90,6 +93,91 @@ TEST_F(MixedDatasetTest, InputsAndLabelsAreMixedAlike) {
   EXPECT_TRUE(has_two_classes);
   ASSERT_TRUE(dataset_->gather(indices, outs, {}));
   for (std::uint64_t i = 0; i < kRecords; ++i) EXPECT_EQ(inputs[2 * i], static_cast<float>(i)) << "an evaluation";
+}
+
+// The values of a batch: two inputs of float32 and three labels of float64 of each record.
+struct Gathered {
+  std::vector<float> inputs;
+  std::vector<double> labels;
+  bool operator==(const Gathered&) const = default;
+};
+
+Gathered gather_all(const Dataset& dataset, const std::vector<std::uint64_t>& indices) {
+  Gathered to{std::vector<float>(2 * indices.size()), std::vector<double>(3 * indices.size())};
+  const std::vector<ColumnOut> outs = {
+      {{.name = "x", .dtype = DType::kFloat32, .shape = {2}}, std::as_writable_bytes(std::span(to.inputs)), {0, 0}},
+      {{.name = "y", .dtype = DType::kFloat64, .shape = {3}}, std::as_writable_bytes(std::span(to.labels)), {1, 0}}};
+  EXPECT_TRUE(dataset.gather(indices, outs, kTraining));
+  return to;
+}
+
+// Batches of all sizes, made at the same time, are made of the batches of one record.
+TEST_F(MixedDatasetTest, BatchDependsOnItsRecordsAlone) {
+  std::vector<Gathered> of_record;
+  for (std::uint64_t i = 0; i < kRecords; ++i) of_record.push_back(gather_all(*dataset_, {i}));
+  const auto check_batches = [&](std::uint64_t first) {
+    for (const std::uint64_t size : {kRecords, std::uint64_t{1}, std::uint64_t{7}, kRecords, std::uint64_t{3}}) {
+      std::vector<std::uint64_t> indices;
+      Gathered expected;
+      for (std::uint64_t i = 0; i < size; ++i) {
+        indices.push_back((first + 3 * i) % kRecords);
+        const Gathered& one = of_record[indices.back()];
+        expected.inputs.insert(expected.inputs.end(), one.inputs.begin(), one.inputs.end());
+        expected.labels.insert(expected.labels.end(), one.labels.begin(), one.labels.end());
+      }
+      EXPECT_EQ(gather_all(*dataset_, indices), expected) << size << " records from " << first;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&check_batches, thread] {
+      for (std::uint64_t first = thread; first < kRecords; first += 4) check_batches(first);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A data set whose properties all differ from the defaults. Its gather() fails.
+class OddDataset final : public Dataset {
+ public:
+  std::uint64_t records() const override { return 3; }
+  const std::vector<DatasetColumn>& columns() const override { return columns_; }
+  std::uint64_t bytes_read() const override { return 4; }
+  const std::vector<std::string>& label_names() const override { return names_; }
+  std::shared_ptr<const FittedColumns> fitted_columns() const override { return fitted_; }
+  std::vector<std::uint64_t> blocks() const override { return {0, 2}; }
+  std::span<const std::uint32_t> lengths() const override { return lengths_; }
+  std::uint64_t hash() const override { return 5; }
+  std::string notice() const override { return "a notice"; }
+  const DataFigures* figures() const override { return &figures_; }
+  Status gather(std::span<const std::uint64_t>, std::span<const ColumnOut>, const Draw&) const override {
+    return fail(ErrorCode::kData, "gather " + std::to_string(++calls_));
+  }
+
+ private:
+  const std::vector<DatasetColumn> columns_ = {{.name = "inputs"}};
+  const std::vector<std::string> names_ = {"a", "b"};
+  const std::shared_ptr<const FittedColumns> fitted_ = std::make_shared<FittedColumns>();
+  const std::vector<std::uint32_t> lengths_ = {1, 2, 3};
+  DataFigures figures_;
+  mutable int calls_ = 0;
+};
+
+TEST(MixedDataset, EverythingElseIsThatOfTheDataSet) {
+  auto made = std::make_unique<OddDataset>();
+  const OddDataset& inner = *made;
+  const std::unique_ptr<Dataset> mixed = make_mixed_dataset(std::move(made), 0.4);
+  EXPECT_EQ(mixed->records(), inner.records());
+  EXPECT_EQ(&mixed->columns(), &inner.columns());
+  EXPECT_EQ(mixed->bytes_read(), inner.bytes_read());
+  EXPECT_EQ(&mixed->label_names(), &inner.label_names());
+  EXPECT_EQ(mixed->fitted_columns(), inner.fitted_columns());
+  EXPECT_EQ(mixed->blocks(), inner.blocks());
+  EXPECT_EQ(mixed->lengths().data(), inner.lengths().data());
+  EXPECT_EQ(mixed->hash(), inner.hash());
+  EXPECT_EQ(mixed->notice(), inner.notice());
+  EXPECT_EQ(mixed->figures(), inner.figures());
+  const std::vector<std::uint64_t> indices = {1};
+  EXPECT_EQ(mixed->gather(indices, {}, kTraining).error().message, "gather 1");
 }
 
 TEST_F(MixedDatasetTest, ModelsMustTakeFloats) {
