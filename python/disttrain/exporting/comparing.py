@@ -23,13 +23,12 @@ def compare_trace(program, functions, of_model, of_trace, columns):
     hint = "; write the batch's size as x.shape[0] or -1 there, or export with dynamic_batch=False"
     with NamedErrors(functions.described.layers, f"runs {sizes}", hint=hint):
         expected, tolerance = _results_of(of_model, columns)
-    try:
-        found = _seeded(of_trace, columns, 1)
-    except Exception as error:  # whatever an operator raises
-        raise ExportError(
-            f"export: the traced program {program} fails {sizes}: the model or the loss fixes the batch's dimension. "
-            f"Write its size as x.shape[0] or -1, or export with dynamic_batch=False ({first_line(error)})"
-        ) from error
+    found = _run(
+        of_trace,
+        columns,
+        lambda error: f"the traced program {program} fails {sizes}: the model or the loss fixes the batch's dimension. "
+        f"Write its size as x.shape[0] or -1, or export with dynamic_batch=False ({first_line(error)})",
+    )
     # A trace draws its random numbers in the same order as the model.
     if not _agree(expected, found, tolerance):
         raise ExportError(
@@ -44,12 +43,11 @@ def compare_gradients(functions, of_model, of_trace, columns, names):
     TorchScript has the operators of the forward pass alone, so it loses what the model does to the gradients."""
     with NamedErrors(functions.described.layers, "runs"):
         expected, tolerance = _results_of(of_model, columns)
-    try:
-        found = _seeded(of_trace, columns, 1)
-    except Exception as error:  # whatever an operator raises
-        raise ExportError(
-            f"export: the backward pass of the traced program step fails: {last_line(error)}; {_TO_PT2}"
-        ) from error
+    found = _run(
+        of_trace,
+        columns,
+        lambda error: f"the backward pass of the traced program step fails: {last_line(error)}; {_TO_PT2}",
+    )
     for name, difference in zip(names, _differences(expected, found)):
         if difference > tolerance:
             raise ExportError(
@@ -65,10 +63,11 @@ _TO_PT2 = "export to a .pt2 file"
 def compare_compiled(program, of_trace, of_library, arguments):
     """of_library: the compiled program, a function of a list of tensors as of_trace."""
     expected, tolerance = _results_of(of_trace, arguments)
-    try:
-        found = _seeded(of_library, arguments, 1)
-    except Exception as error:  # whatever an operator raises
-        raise ExportError(f"export: the compiled program {program} fails: {first_line(error)}; {_INSTEAD}") from error
+    found = _run(
+        of_library,
+        arguments,
+        lambda error: f"the compiled program {program} fails: {first_line(error)}; {_INSTEAD}",
+    )
     # Compiled programs with dropout draw their random numbers in another order.
     is_random = _difference(expected, _seeded(of_trace, arguments, 2)) > 0
     if not _agree(expected, found, None if is_random else tolerance):
@@ -90,6 +89,14 @@ def _results_of(function, arguments):
     results = _seeded(function, arguments, 1)
     nudged = max(_difference(results, _seeded(function, _nudged(arguments, seed), 1)) for seed in (1, 2))
     return results, min(max(_LEAST, 4 * nudged), _MOST)
+
+
+def _run(function, arguments, failure):
+    """The results of a traced or compiled program. failure: a function of the error that says what has failed."""
+    try:
+        return _seeded(function, arguments, 1)
+    except Exception as error:  # whatever an operator raises
+        raise ExportError(f"export: {failure(error)}") from error
 
 
 def _nudged(arguments, seed):
