@@ -9,13 +9,16 @@ namespace {
 double softmax_cross_entropy(std::size_t label, std::span<const float> row, float scale, std::span<float> gradient) {
   const float largest = *std::max_element(row.begin(), row.end());
   float sum = 0.0F;
-  for (float value : row) sum += std::exp(value - largest);
-  const float log_sum = largest + std::log(sum);
+  for (std::size_t o = 0; o < row.size(); ++o) {
+    const float share = std::exp(row[o] - largest);
+    sum += share;
+    if (!gradient.empty()) gradient[o] = share;
+  }
   if (!gradient.empty()) {
-    for (std::size_t o = 0; o < row.size(); ++o) gradient[o] = scale * std::exp(row[o] - log_sum);
+    for (float& value : gradient) value *= scale / sum;
     gradient[label] -= scale;
   }
-  return static_cast<double>(log_sum - row[label]);
+  return static_cast<double>(largest + std::log(sum) - row[label]);
 }
 
 double sigmoid_cross_entropy(std::span<const float> targets, std::span<const float> row, float scale,
