@@ -16,6 +16,14 @@ bool is_tokens(const ColumnSection& column) {
   return column.kind == ColumnKind::kTokens;
 }
 
+bool is_bytes(const ColumnSection& column) {
+  return column.kind == ColumnKind::kBytes;
+}
+
+bool is_sequence(const ColumnSection& column) {
+  return is_tokens(column) || is_bytes(column);
+}
+
 bool is_weight(const ColumnSection& column) {
   return column.kind == ColumnKind::kWeight;
 }

@@ -20,6 +20,9 @@ inline constexpr std::uint32_t kMaxOneHot = 1 << 16;
 bool is_one_hot(const ColumnSection& column);
 
 bool is_tokens(const ColumnSection& column);
+bool is_bytes(const ColumnSection& column);
+// Whether each record has a sequence of tokens or bytes. The column is then an array of its own.
+bool is_sequence(const ColumnSection& column);
 bool is_weight(const ColumnSection& column);
 
 // Whether the model's number of tokens follows from a tokenizer or from data.columns (TransformerSection::vocabulary).

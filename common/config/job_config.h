@@ -53,7 +53,7 @@ enum class DataFormat : std::uint8_t {
   kParquet
 };
 // What becomes of a column of the data.
-enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens, kWeight };
+enum class ColumnKind : std::uint8_t { kNumeric, kCategory, kLabel, kIgnore, kImage, kTokens, kWeight, kBytes };
 // How a worker treats a sequence that is too long: it cuts off the end, or the begin, or it refuses the record.
 enum class Truncate : std::uint8_t { kRight, kLeft, kNone };
 enum class PadTo : std::uint8_t { kLength, kLongest };  // the column's length, or the longest record of the batch
@@ -161,7 +161,7 @@ struct ModelSection {
 
 // One column of [data.columns]. A column belongs to one of the arrays of a record: "inputs" (numbers), "categories"
 // (whole numbers), "labels" or "weights". Within an array the columns are in the order of the file job.toml. A column
-// of tokens is an array of its own.
+// of tokens or bytes is an array of its own.
 struct ColumnSection {
   std::string name;
   ColumnKind kind = ColumnKind::kNumeric;  // required
@@ -195,14 +195,18 @@ struct ColumnSection {
   // tokens: the file of the tokenizer that makes tokens of texts; "" = the column has tokens. The reader makes it
   // absolute
   std::string tokenizer;
-  std::uint32_t limit = 0;               // tokens without a tokenizer: they are 0 .. limit - 1; required
-  std::uint32_t length = 0;              // tokens: the number of tokens of each record for the model; required
-  std::uint32_t pad = 0;                 // tokens: the token that is added behind shorter records
-  Truncate truncate = Truncate::kRight;  // tokens: where longer records are cut
-  bool special_tokens = true;            // tokens: with the tokens that the tokenizer sets around a text
-  // tokens: adds a column NAME_length with the number of the record's tokens that aren't padding
-  bool with_length = false;
-  PadTo pad_to = PadTo::kLength;  // tokens: how long the records of a batch become
+  // tokens without a tokenizer: they are 0 .. limit - 1; required. bytes without `length`, required: the most bytes of
+  // a value; a longer one is an error
+  std::uint32_t limit = 0;
+  // tokens: the number of tokens of each record for the model; required. bytes: their number; 0 = each value stays as
+  // it is, and only a trainer takes it
+  std::uint32_t length = 0;
+  // The next keys are for tokens, and for bytes with a length.
+  std::uint32_t pad = 0;                 // the token or byte that is added behind shorter records
+  Truncate truncate = Truncate::kRight;  // where longer records are cut
+  bool special_tokens = true;            // tokens alone: with the tokens that the tokenizer sets around a text
+  bool with_length = false;  // adds a column NAME_length with the number of the record's tokens without the padding
+  PadTo pad_to = PadTo::kLength;  // how long the records of a batch become
 };
 
 struct DataSection {
@@ -226,8 +230,8 @@ struct DataSection {
   // text: the file of the tokenizer that makes tokens of the text; "" = its bytes are the tokens. The reader makes it
   // absolute
   std::string tokenizer;
-  // A column of tokens by whose length records are put into batches; "" = none. With one, the batches of so many
-  // batches' records, 1 .. 2^20, are made at a time.
+  // A column of tokens or bytes by whose length records are put into batches; "" = none. With one, the batches of so
+  // many batches' records, 1 .. 2^20, are made at a time.
   std::string bucket_by;
   std::uint32_t bucket_window = 64;
   std::uint32_t window = 65;   // text: tokens of a record, 1 .. 2^24

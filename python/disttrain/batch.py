@@ -120,8 +120,8 @@ class Column:
             return values.reshape((examples, *self.shape))
         ends = connection.bytes_at(*part[3:6]).view(np.uint64) if len(part) > 3 else np.zeros(0, np.uint64)
         if self.is_bytes:
-            rows = np.split(values, [int(end) for end in ends[:-1]]) if len(ends) > 0 else []
-            return [row.tobytes() for row in rows]
+            content, ends = memoryview(values), ends.tolist()
+            return [bytes(content[begin:end]) for begin, end in zip([0, *ends], ends)]
         lengths = np.diff(ends.astype(np.int64), prepend=0)
         return self._padded(values, lengths // int(np.prod(self.shape[1:], dtype=np.int64)))
 

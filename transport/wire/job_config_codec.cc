@@ -80,7 +80,7 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
 static ColumnSection read(schema::DataColumn::Reader r) {
   ColumnSection v;
   v.name = read_path(r.getName(), "name");
-  v.kind = read_enum(r.getKind(), ColumnKind::kWeight, "kind");
+  v.kind = read_enum(r.getKind(), ColumnKind::kBytes, "kind");
   v.from = read_path(r.getFrom(), "from");
   v.missing = read_optional(r.getHasMissing(), r.getMissing(), "missing");
   v.normalise = read_enum(r.getNormalise(), Normalise::kStandard, "normalise");

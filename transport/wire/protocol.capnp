@@ -252,6 +252,7 @@ enum ColumnKind {
   image @4;
   tokens @5;
   weight @6;
+  bytes @7;
 }
 
 enum Truncate {

@@ -12,6 +12,7 @@
 #include "common/model.h"
 #include "common/result.h"
 #include "workerd/input/dataset.h"
+#include "workerd/input/large_array.h"
 
 namespace disttrain::input {
 
@@ -37,6 +38,7 @@ class BatchBuffer {
   struct Column {
     std::uint64_t record_bytes = 0;
     std::unique_ptr<std::byte[], Free> memory;
+    LargeArray<std::byte> strings;        // instead of `memory`, if the type is kBytes
     std::vector<std::uint64_t> row_ends;  // tokens of a ragged column
   };
 

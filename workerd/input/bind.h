@@ -1,8 +1,8 @@
 // Binds the columns of a model to the arrays of a data set, or to pieces of them.
 //
 // With [data.columns] a model may name its columns as they are named there, or take the arrays "inputs", "categories"
-// and "labels" ("targets" means the labels, too). A column of tokens is an array, which has the column's name. An
-// array's name comes before a column's. If none of the model's names occurs in the data, its column i takes array i.
+// and "labels" ("targets" means the labels, too). A column of tokens or bytes is an array, which has the column's name.
+// An array's name comes before a column's. If none of the model's names occurs in the data, its column i takes array i.
 #pragma once
 
 #include <vector>

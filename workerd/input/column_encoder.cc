@@ -113,20 +113,9 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
     } else if (is_category(section)) {
       column.to = categories_++;
       places.emplace(section.name, column.to);
-    } else if (is_tokens(section)) {
+    } else if (is_sequence(section)) {
       column.to = token_columns_++;
-      TokenArray array{.name = section.name,
-                       .column = column.to,
-                       .length = section.length,
-                       .pad = static_cast<std::int32_t>(section.pad),
-                       .largest = token_limit(section, column.fitted->tokenizer.get()) - 1,
-                       .is_ragged = section.pad_to == PadTo::kLongest};
-      tokens_.push_back(array);
-      array.name += "_length";
-      array.has_lengths = true;
-      array.is_ragged = false;
-      array.largest = section.length;
-      if (section.with_length) tokens_.push_back(std::move(array));
+      add_token_arrays(column);
     } else if (is_weight(section)) {
       has_weights_ = true;
     } else {
@@ -140,11 +129,37 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
     for (const std::string& name : column.section->cross) column.cross.push_back(places.at(name));
 }
 
-std::uint64_t ColumnEncoder::record_bytes() const {
-  std::uint64_t bytes =
+void ColumnEncoder::add_token_arrays(const Column& column) {
+  const ColumnSection& section = *column.section;
+  TokenArray array{.name = section.name,
+                   .column = column.to,
+                   .dtype = DType::kInt32,
+                   .length = most_tokens(section),
+                   .pad = static_cast<std::int32_t>(section.pad),
+                   .largest = token_limit(section, column.fitted->tokenizer.get()) - 1,
+                   .is_ragged = section.pad_to == PadTo::kLongest};
+  if (is_bytes(section)) array.dtype = section.length > 0 ? DType::kUint8 : DType::kBytes;
+  if (array.dtype == DType::kBytes) array.is_ragged = true;
+  tokens_.push_back(array);
+  if (!section.with_length) return;
+  array.name += "_length";
+  array.dtype = DType::kInt32;
+  array.has_lengths = true;
+  array.is_ragged = false;
+  array.largest = section.length;
+  tokens_.push_back(std::move(array));
+}
+
+std::uint64_t ColumnEncoder::most_bytes(std::uint64_t records, std::uint64_t content_bytes) const {
+  const std::uint64_t record_bytes =
       (inputs_ + categories_ + (has_weights_ ? 1 : 0)) * sizeof(float) + (has_labels_ ? sizeof(std::int64_t) : 0);
-  for (const TokenArray& array : tokens_)
-    if (!array.has_lengths) bytes += array.length * sizeof(std::int32_t) + sizeof(std::uint64_t);
+  std::uint64_t bytes = records * record_bytes;
+  for (const TokenArray& array : tokens_) {
+    if (array.has_lengths) continue;
+    const std::uint64_t most = records * array.length;
+    bytes += records * sizeof(std::uint64_t);
+    bytes += array.dtype == DType::kInt32 ? most * sizeof(std::int32_t) : std::min(most, content_bytes);
+  }
   return bytes;
 }
 
@@ -188,7 +203,7 @@ Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std:
       ok = encode_numbers(column, table, place_of, to.inputs + column.to);
     else if (is_image(*column.section))
       ok = encode_pixels(column, table, place_of, images, to.pixels);
-    else if (is_tokens(*column.section))
+    else if (is_sequence(*column.section))
       ok = encode_tokens(*column.section, column.fitted->tokenizer.get(), table.columns[column.from], table.records,
                          place_of, to.tokens[column.to]);
     else if (column.section->kind == ColumnKind::kLabel)

@@ -8,7 +8,7 @@ Parts parts_of(const std::vector<ColumnSection>& columns, const FittedColumns& f
   Parts parts;
   std::uint64_t inputs = 0;
   for (const ColumnSection& column : with_vocabularies(columns, fitted)) {
-    if (column.kind == ColumnKind::kIgnore || is_tokens(column)) continue;
+    if (column.kind == ColumnKind::kIgnore || is_sequence(column)) continue;
     ColumnPart part{.name = column.name, .shape = {}};
     if (is_category(column)) {
       part.first = parts.categories.size();

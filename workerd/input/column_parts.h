@@ -9,7 +9,7 @@
 
 namespace disttrain::input {
 
-// The columns of each array, in the order of [data.columns]. A column of tokens is an array of its own.
+// The columns of each array, in the order of [data.columns]. A column of tokens or bytes is an array of its own.
 struct Parts {
   std::vector<ColumnPart> inputs;
   std::vector<ColumnPart> categories;

@@ -119,7 +119,7 @@ struct EncodedRows {
   LargeArray<std::int64_t> classes;  // labels that are classes
   LargeArray<float> targets;         // other labels
   LargeArray<float> weights;
-  std::vector<TokenRows> tokens;  // of each column of tokens
+  std::vector<TokenRows> tokens;  // of each column of tokens or bytes
 
   void clear() {
     records = 0;
@@ -150,8 +150,8 @@ struct Images {
   std::uint64_t first_record = 0;  // number of the table's first record in the data set
 };
 
-// Where the values of some records go: the row of the first of them in each array of EncodedRows. The length of tokens
-// isn't known before, so they go behind those that are there.
+// Where the values of some records go: the row of the first of them in each array of EncodedRows. The number of a
+// record's tokens isn't known before, so they go behind those that are there.
 struct RowsOut {
   float* inputs = nullptr;
   std::uint8_t* pixels = nullptr;
@@ -171,10 +171,11 @@ class ColumnEncoder {
   // The number of values of a record in each array.
   std::uint64_t inputs() const { return inputs_; }
   std::uint64_t categories() const { return categories_; }
-  // The arrays of the columns of tokens.
+  // The arrays of the columns of tokens and bytes.
   const std::vector<TokenArray>& tokens() const { return tokens_; }
-  // The most bytes of an encoded record.
-  std::uint64_t record_bytes() const;
+  // The most bytes of `records` encoded records. The value of a column of bytes takes at most its limit, and all of
+  // them at most `content_bytes`.
+  std::uint64_t most_bytes(std::uint64_t records, std::uint64_t content_bytes) const;
   // Whether the inputs are pixels (EncodedRows::pixels).
   bool has_pixels() const { return has_pixels_; }
   bool has_labels() const { return has_labels_; }
@@ -203,14 +204,15 @@ class ColumnEncoder {
   struct Column {
     const ColumnSection* section = nullptr;
     const FittedColumn* fitted = nullptr;
-    std::size_t from = 0;        // index of the table's column; unused by a cross
-    std::uint64_t to = 0;        // place of the first value within a record's array; tokens: number of the column
+    std::size_t from = 0;  // index of the table's column; unused by a cross
+    std::uint64_t to = 0;  // place of the first value within a record's array; tokens, bytes: number of the column
     std::uint64_t elements = 1;  // values of a record in the files
     std::uint64_t size = 0;      // one_hot: numbers of a record for the model
     Numbers numbers;
     std::vector<std::uint64_t> cross;  // places of the categories that it combines
   };
 
+  void add_token_arrays(const Column& column);
   Status encode_numbers(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
   Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::int32_t* to) const;
   Status encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;

@@ -18,6 +18,7 @@
 #include "common/config/job_config.h"
 #include "common/model.h"
 #include "common/result.h"
+#include "workerd/input/large_array.h"
 
 namespace disttrain::input {
 
@@ -62,7 +63,8 @@ struct Source {
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;
   // With columns: the order in which records will be read, the most memory for them in bytes (0: "auto"), and the
-  // folder of the index ("": that of the data). bucket_by: the column of tokens whose lengths are needed; "": none.
+  // folder of the index ("": that of the data). bucket_by: the column of tokens or bytes whose lengths are needed; "":
+  // none.
   ShuffleKind shuffle = ShuffleKind::kEpoch;
   std::uint64_t shuffle_window = 16;
   std::uint64_t memory = 0;
@@ -89,13 +91,14 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
 
 // One array that a data set has for each of its records.
 struct DatasetColumn {
-  std::string name;  // "inputs", "categories" (only with [data.columns]), "labels", or that of a column of tokens
+  std::string
+      name;  // "inputs", "categories" (only with [data.columns]), "labels", or that of a column of tokens or bytes
   DType dtype = DType::kFloat32;
   std::uint64_t elements = 1;  // values of one record
   bool are_classes = false;    // labels that are one whole number of at least 0 for each record
-  bool are_tokens = false;     // a column of tokens, which is an array of its own
-  bool is_ragged = false;      // tokens with pad_to = "longest"
-  std::int32_t pad = 0;        // tokens: stands behind shorter records
+  bool are_tokens = false;     // a column of tokens or bytes, which is an array of its own
+  bool is_ragged = false;      // tokens or bytes with pad_to = "longest", or of the type kBytes
+  std::int32_t pad = 0;        // tokens, bytes: stands behind shorter records
   // Of integers: the smallest and the largest of them; of tokens those that a record may have. Otherwise 0 and -1.
   std::int64_t smallest = 0;
   std::int64_t largest = -1;
@@ -125,6 +128,9 @@ struct ColumnOut {
   // If `as` is ragged: one for each record. The records are written to the begin of `out`, one after the other. Record
   // i ends before element row_ends[i].
   std::span<std::uint64_t> row_ends = {};
+  // If as.dtype is kBytes: the values go here instead of to `out`, and gather() gives the array their size. So the
+  // memory of a batch doesn't depend on the most bytes that a value may have.
+  LargeArray<std::byte>* strings = nullptr;
 };
 
 class Dataset {
@@ -140,8 +146,8 @@ class Dataset {
   // by itself.
   virtual std::vector<std::uint64_t> blocks() const { return {}; }
 
-  // The number of tokens of each record in the column Source::bucket_by. Empty without one. It is valid as long as the
-  // data set.
+  // The number of tokens or bytes of each record in the column Source::bucket_by. Empty without one. It is valid as
+  // long as the data set.
   virtual std::span<const std::uint32_t> lengths() const { return {}; }
 
   // A hash of the records' names and places, and of lengths(). Data sets with other hashes have other records. 0: not
@@ -155,8 +161,8 @@ class Dataset {
   // Writes the values of the records at `indices`: those that columns[i].from names, as columns[i].as describes them.
   // Each index is less than records(). Inputs that become floats are multiplied by
   // the scale. If whole labels become floats with w values per record, then with w = 1 the value is the label as a
-  // number. With w > 1 it is 1 at the label's index and 0 elsewhere. Only tokens can be written as ragged columns. Any
-  // thread may call this.
+  // number. With w > 1 it is 1 at the label's index and 0 elsewhere. Only tokens and bytes can be written as ragged
+  // columns. Any thread may call this.
   //
   // A data set in memory gives no errors. Errors of a streamed one name the file and the record. kData: the file is
   // corrupt or was changed, or a value is wrong. kNoInput, kNoPermission: the file can't be read. `out` then has any

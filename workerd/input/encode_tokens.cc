@@ -1,5 +1,6 @@
 #include "workerd/input/encode_tokens.h"
 
+#include <span>
 #include <utility>
 
 #include "common/config/columns.h"
@@ -21,25 +22,19 @@ Around around_of(const ColumnSection& section, const Tokenizer* tokenizer) {
   return {tokenizer->before(), tokenizer->after()};
 }
 
-// Cuts the sequence to `room` ids.
-Status truncate(const ColumnSection& section, std::size_t room, const std::string& place,
-                std::vector<std::int32_t>& sequence) {
-  if (sequence.size() <= room) return {};
-  const auto too_many = static_cast<std::ptrdiff_t>(sequence.size() - room);
-  switch (section.truncate) {
-    case Truncate::kRight:
-      sequence.resize(room);
-      return {};
-    case Truncate::kLeft:
-      sequence.erase(sequence.begin(), sequence.begin() + too_many);
-      return {};
-    case Truncate::kNone:
-      break;
-  }
-  return fail(ErrorCode::kData, place + ": " + std::to_string(sequence.size()) + " tokens in column '" +
-                                    name_in_files(section) + "', expected at most " + std::to_string(room) +
-                                    ": shorten the record, raise " + key_of(section) + ".length or set " +
-                                    key_of(section) + ".truncate");
+// The part of a sequence that has at most `room` tokens or bytes.
+template <typename T>
+Result<std::span<const T>> cut(const ColumnSection& section, std::size_t room, const PlaceOf& place_of,
+                               std::uint64_t record, std::span<const T> sequence) {
+  if (sequence.size() <= room) return sequence;
+  const bool may_cut = section.length > 0;
+  if (may_cut && section.truncate == Truncate::kRight) return sequence.first(room);
+  if (may_cut && section.truncate == Truncate::kLeft) return sequence.last(room);
+  const std::string found = std::to_string(sequence.size()) + (is_bytes(section) ? " bytes" : " tokens");
+  return fail(ErrorCode::kData,
+              place_of(record) + ": " + found + " in column '" + name_in_files(section) + "', expected at most " +
+                  std::to_string(room) + ": shorten the record, raise " + key_of(section) +
+                  (may_cut ? ".length or set " + key_of(section) + ".truncate" : ".limit or set length instead of it"));
 }
 
 }  // namespace
@@ -97,11 +92,30 @@ Status load_tokenizers(const std::vector<ColumnSection>& columns, FittedColumns&
 }
 
 std::int64_t token_limit(const ColumnSection& section, const Tokenizer* tokenizer) {
+  if (is_bytes(section)) return 256;
   return tokenizer != nullptr ? tokenizer->size() : std::int64_t{section.limit};
+}
+
+std::uint32_t most_tokens(const ColumnSection& section) {
+  return section.length > 0 ? section.length : section.limit;
+}
+
+static Status encode_bytes(const ColumnSection& section, const TableColumn& from, std::uint64_t records,
+                           const PlaceOf& place_of, TokenRows& rows) {
+  if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
+  for (std::uint64_t i = 0; i < records; ++i) {
+    const auto* const value = reinterpret_cast<const std::uint8_t*>(from.bytes[i].data());
+    const auto kept = cut(section, most_tokens(section), place_of, i, std::span(value, from.bytes[i].size()));
+    if (!kept) return tl::unexpected(kept.error());
+    rows.raw.insert(rows.raw.end(), kept->begin(), kept->end());
+    rows.ends.push_back(rows.raw.size());
+  }
+  return {};
 }
 
 Status encode_tokens(const ColumnSection& section, const Tokenizer* tokenizer, const TableColumn& from,
                      std::uint64_t records, const PlaceOf& place_of, TokenRows& rows) {
+  if (is_bytes(section)) return encode_bytes(section, from, records, place_of, rows);
   const bool has_texts = tokenizer != nullptr;
   if (has_texts)
     if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
@@ -117,10 +131,10 @@ Status encode_tokens(const ColumnSection& section, const Tokenizer* tokenizer, c
     } else if (const Status ok = tokenizer->encode(from.bytes[i], sequence); !ok) {
       return fail(ok.error().code, place_of(i) + ", column '" + name_in_files(section) + "': " + ok.error().message);
     }
-    if (sequence.size() > room)
-      if (Status ok = truncate(section, room, place_of(i), sequence); !ok) return ok;
+    const auto kept = cut(section, room, place_of, i, std::span<const std::int32_t>(sequence));
+    if (!kept) return tl::unexpected(kept.error());
     ids.insert(ids.end(), around.before.begin(), around.before.end());
-    ids.insert(ids.end(), sequence.begin(), sequence.end());
+    ids.insert(ids.end(), kept->begin(), kept->end());
     ids.insert(ids.end(), around.after.begin(), around.after.end());
     rows.ends.push_back(ids.size());
   }

@@ -1,4 +1,5 @@
-// Makes token ids of the texts, or of the sequences of whole numbers, of a column.
+// Makes token ids of the texts, or of the sequences of whole numbers, of a column. The tokens of a column of bytes are
+// the bytes of its values.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,12 @@ Status load_tokenizers(const std::vector<ColumnSection>& columns, FittedColumns&
 // All ids of the column are below this.
 std::int64_t token_limit(const ColumnSection& section, const Tokenizer* tokenizer);
 
-// Appends the sequences of the records of one column, each at most section.length ids, to `rows`. `tokenizer` is null
-// if the records have ids. Errors, kData: a value is missing, a text isn't UTF-8, an id is out of range, or truncate =
-// "none" and a record is too long.
+// The most tokens or bytes of a record.
+std::uint32_t most_tokens(const ColumnSection& section);
+
+// Appends the sequences of the records of one column, each at most most_tokens(section) long, to `rows`. `tokenizer` is
+// null if the records have ids or bytes. Errors, kData: a value is missing, a text isn't UTF-8, an id is out of range,
+// or a record is too long and may not be cut (truncate = "none", or bytes without a length).
 Status encode_tokens(const ColumnSection& section, const Tokenizer* tokenizer, const TableColumn& from,
                      std::uint64_t records, const PlaceOf& place_of, TokenRows& rows);
 

@@ -37,7 +37,7 @@ Result<std::uint64_t> for_each_table(const Source& source, const std::string& pa
   }
 }
 
-// Finds the lengths of the records of one column of tokens.
+// Finds the lengths of the records of one column of tokens or bytes.
 class LengthFit {
  public:
   // `section` is one of `columns`. Both must outlive this object.

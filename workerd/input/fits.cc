@@ -111,10 +111,16 @@ class Fitting {
     return {};
   }
 
-  // A column of tokens.
+  // A column of tokens or bytes.
   Status tokens(const DatasetColumn& has, const ColumnSpec& wants) const {
-    const std::string what = "the column \"" + has.name + "\" of data.columns has tokens";
+    const bool are_bytes = has.dtype != DType::kInt32;
+    const std::string what = "the column \"" + has.name + "\" of data.columns has " + (are_bytes ? "bytes" : "tokens");
     const std::string taker = ", but the model's column \"" + wants.name + "\" takes ";
+    if (has.dtype == DType::kBytes && wants.dtype == DType::kBytes) return {};  // a trainer
+    if (has.dtype == DType::kBytes)
+      return fail(ErrorCode::kConfig, what + " of any length" + taker + std::to_string(element_count(wants)) +
+                                          " values of each record: set data.columns." + has.name +
+                                          ".length instead of limit");
     if (!is_integer(wants.dtype))
       return fail(ErrorCode::kConfig, what + taker + to_string(wants.dtype) + ": change the model or data.columns");
     if (has.is_ragged && !wants.ragged)

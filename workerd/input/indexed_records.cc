@@ -139,6 +139,11 @@ std::uint64_t IndexedRecords::end_of_file(std::uint64_t record) const {
   return file.first_record + file.records;
 }
 
+std::uint64_t IndexedRecords::content_bytes(std::uint64_t first, std::uint64_t count) const {
+  const IndexedPlace& last = index_->place(first + count - 1);
+  return last.offset + last.bytes - index_->place(first).offset;
+}
+
 std::string IndexedRecords::needs_blocks() const {
   return has_packed_ ? "the records of compressed files can't be read one by one" : "";
 }

@@ -27,6 +27,7 @@ class IndexedRecords final : public RecordSource {
   std::string place_of(std::uint64_t record) const override;
   std::uint64_t end_of_file(std::uint64_t record) const override;
   std::vector<std::uint64_t> blocks(std::uint64_t block_bytes) const override { return index_->blocks(block_bytes); }
+  std::uint64_t content_bytes(std::uint64_t first, std::uint64_t count) const override;
   std::string needs_blocks() const override;
   std::string smaller_blocks() const override;
   std::unique_ptr<RecordReader> make_reader(const ColumnEncoder& encoder, DataFigures& figures) const override;

@@ -48,7 +48,7 @@ Result<std::shared_ptr<const FittedColumns>> fitted_from(const std::vector<Colum
     const ColumnSection& section = columns[i];
     if (kept[i].name != section.name) return nullptr;
     FittedColumn& column = fitted->columns.emplace_back();
-    if (is_tokens(section)) continue;
+    if (is_sequence(section)) continue;
     column.vocabulary = section.vocabulary.empty() ? kept[i].words : section.vocabulary;
     column.mean = section.mean.value_or(kept[i].mean);
     column.deviation = section.deviation.value_or(kept[i].deviation);

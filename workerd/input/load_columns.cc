@@ -32,8 +32,7 @@ struct Room {
 
 std::uint64_t token_bytes(const EncodedRows& rows) {
   std::uint64_t bytes = 0;
-  for (const TokenRows& column : rows.tokens)
-    bytes += column.ids.size() * sizeof(std::int32_t) + column.ends.size() * sizeof(std::uint64_t);
+  for (const TokenRows& column : rows.tokens) bytes += column.used_bytes();
   return bytes;
 }
 
@@ -77,23 +76,28 @@ std::unique_ptr<std::byte[]> joined(std::vector<FilePart>& parts, LargeArray<T> 
   return all;
 }
 
-// The same for each column of tokens.
+// The same for each column of tokens or bytes.
 std::vector<TokenRows> joined_tokens(std::vector<FilePart>& parts) {
   std::vector<TokenRows> all(parts.front().rows.tokens.size());
   for (std::size_t c = 0; c < all.size(); ++c) {
     TokenRows& to = all[c];
     std::size_t ids = 0;
+    std::size_t raw = 0;
     std::size_t records = 0;
     for (const FilePart& part : parts) {
       ids += part.rows.tokens[c].ids.size();
+      raw += part.rows.tokens[c].raw.size();
       records += part.rows.records;
     }
     to.ids.reserve(ids);
+    to.raw.reserve(raw);
     to.ends.reserve(records);
     for (FilePart& part : parts) {
       const TokenRows from = std::exchange(part.rows.tokens[c], {});
-      for (const std::uint64_t end : from.ends) to.ends.push_back(to.ids.size() + end);
+      const std::uint64_t before = to.ends.empty() ? 0 : to.ends.back();
+      for (const std::uint64_t end : from.ends) to.ends.push_back(before + end);
       to.ids.insert(to.ids.end(), from.ids.begin(), from.ids.end());
+      to.raw.insert(to.raw.end(), from.raw.begin(), from.raw.end());
     }
   }
   return all;

@@ -26,16 +26,16 @@ struct BlockSizes {
   std::uint64_t all_bytes = 0;
 };
 
-BlockSizes sizes_of(const StreamedOptions& options, std::uint64_t records, const ColumnEncoder& encoder) {
-  const std::uint64_t record_bytes = encoder.record_bytes();
+BlockSizes sizes_of(const StreamedOptions& options, const RecordSource& source, const ColumnEncoder& encoder) {
   BlockSizes sizes;
   for (std::size_t i = 0; i < options.blocks.size(); ++i) {
     const std::uint64_t begin = options.blocks[i];
-    const std::uint64_t end = i + 1 < options.blocks.size() ? options.blocks[i + 1] : records;
+    const std::uint64_t end = i + 1 < options.blocks.size() ? options.blocks[i + 1] : source.records();
     if (begin >= options.end || end <= options.begin) continue;
     ++sizes.count;
-    sizes.largest_bytes = std::max(sizes.largest_bytes, (end - begin) * record_bytes);
-    sizes.all_bytes += (end - begin) * record_bytes;
+    const std::uint64_t bytes = encoder.most_bytes(end - begin, source.content_bytes(begin, end - begin));
+    sizes.largest_bytes = std::max(sizes.largest_bytes, bytes);
+    sizes.all_bytes += bytes;
   }
   return sizes;
 }
@@ -97,7 +97,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
                                         "tfrecord and jsonl; images are compressed themselves");
   if (needs_blocks || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*records)->blocks(kStreamedBlockBytes);
   options.keeps_blocks = !options.blocks.empty() && !encoder.has_pixels();
-  const BlockSizes sizes = sizes_of(options, (*records)->records(), encoder);
+  const BlockSizes sizes = sizes_of(options, **records, encoder);
   const bool by_blocks = source.shuffle == ShuffleKind::kNone || source.shuffle == ShuffleKind::kBlocks;
   const bool is_random = needs_blocks && !by_blocks;  // any block may be needed at any time
   if (is_random && sizes.all_bytes > options.memory)

@@ -57,8 +57,9 @@ std::uint64_t MemoryDataset::hash_of_selected() const {
     if (values->elements > 0) add(selected(*values).data(), selected(*values).size());
   for (const TokenRows& tokens : contents_.tokens)
     for (std::uint64_t i = begin_; i < begin_ + records_; ++i) {
-      const std::span<const std::int32_t> row = tokens.row(i);
-      hash = XXH3_64bits_withSeed(row.data(), row.size_bytes(), hash + row.size());
+      const TokenRow row = tokens.row(i);
+      const std::span<const std::byte> bytes = row.raw.empty() ? std::as_bytes(row.ids) : std::as_bytes(row.raw);
+      hash = XXH3_64bits_withSeed(bytes.data(), bytes.size(), hash + row.size());
     }
   if (!contents_.labels.empty()) add(contents_.labels.data() + begin_, records_ * sizeof(std::int64_t));
   return hash;
@@ -91,7 +92,8 @@ Status MemoryDataset::gather(std::span<const std::uint64_t> indices, std::span<c
 
 void MemoryDataset::gather_column(std::span<const std::uint64_t> indices, const ColumnOut& to) const {
   DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
-  DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
+  if (to.strings == nullptr)
+    DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
   const Origin& from = origins_[to.from.array];
   if (from.tokens != nullptr) {
     const TokenRows& rows = contents_.tokens[from.tokens->column];

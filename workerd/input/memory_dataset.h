@@ -25,7 +25,7 @@ struct Contents {
   std::uint64_t records = 0;
   Values inputs;
   Values categories;  // only with [data.columns]
-  // Only with [data.columns]: each column of tokens, and the arrays that are made of them.
+  // Only with [data.columns]: each column of tokens or bytes, and the arrays that are made of them.
   std::vector<TokenRows> tokens;
   std::vector<TokenArray> token_arrays;
   std::string bucket_by;             // Source::bucket_by

@@ -44,6 +44,9 @@ class RecordSource {
   // The first record of each block of records that are read together: consecutive records of one file, about
   // `block_bytes` of its content if the source can choose.
   virtual std::vector<std::uint64_t> blocks(std::uint64_t block_bytes) const = 0;
+  // About the most bytes that the texts of these records can have in a column, because the files have no more for them.
+  // The records are of one file. The largest number: only the keys of [data.columns] limit them.
+  virtual std::uint64_t content_bytes(std::uint64_t first, std::uint64_t count) const = 0;
   // Why records can't be read one by one, for the error "...: REASON"; "" if they can. Then a reader reads any records.
   virtual std::string needs_blocks() const = 0;
   // What a user can do about blocks that are too large, after "raise data.memory or"; "" if nothing.

@@ -135,7 +135,8 @@ Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span
     const ColumnOut& to = columns[c];
     DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
     const std::string& name = columns_[to.from.array].name;
-    DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
+    if (to.strings == nullptr)
+      DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
     if (name == "labels" && encoder_.has_classes()) ok = check_limit(indices, scratch->rows, to.as);
     if (!ok) break;
     if (to.from.array >= first_tokens_ && to.from.array - first_tokens_ < encoder_.tokens().size())
@@ -275,8 +276,10 @@ Status StreamedDataset::find_in_blocks(std::span<const std::uint64_t> indices, S
 }
 
 Result<BlockOfRows> StreamedDataset::make_if_missing(std::size_t number, Scratch& scratch) const {
-  const std::uint64_t records = end_of_block(number) - options_.blocks[number];
-  if (!blocks_.claim(number, records * encoder_.record_bytes())) return BlockOfRows();
+  const std::uint64_t first = options_.blocks[number];
+  const std::uint64_t records = end_of_block(number) - first;
+  if (!blocks_.claim(number, encoder_.most_bytes(records, source_->content_bytes(first, records))))
+    return BlockOfRows();
   Result<BlockOfRows> made = [&]() -> Result<BlockOfRows> {
     try {
       return make_block(number, scratch);

@@ -4,7 +4,7 @@ namespace disttrain::input {
 
 DatasetColumn column_of(const TokenArray& array) {
   return {.name = array.name,
-          .dtype = DType::kInt32,
+          .dtype = array.dtype,
           .elements = array.has_lengths ? 1 : array.length,
           .are_tokens = !array.has_lengths,
           .is_ragged = array.is_ragged,

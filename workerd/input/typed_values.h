@@ -15,7 +15,7 @@ std::span<T> values_in(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// Calls `body` with `out` as a span of the type that `dtype` names.
+// Calls `body` with `out` as a span of the type that `dtype` names. The values of kBytes are single bytes.
 template <typename Body>
 void with_type(DType dtype, std::span<std::byte> out, const Body& body) {
   switch (dtype) {
@@ -28,10 +28,10 @@ void with_type(DType dtype, std::span<std::byte> out, const Body& body) {
     case DType::kInt64:
       return body(values_in<std::int64_t>(out));
     case DType::kUint8:
+    case DType::kBytes:
       return body(values_in<std::uint8_t>(out));
     case DType::kFloat16:
     case DType::kBfloat16:
-    case DType::kBytes:
       break;
   }
   DISTTRAIN_CHECK(false);  // fits() refuses these types

@@ -49,7 +49,8 @@ Keys column_keys(ColumnSection& column) {
                                                  {"ignore", ColumnKind::kIgnore},
                                                  {"image", ColumnKind::kImage},
                                                  {"tokens", ColumnKind::kTokens},
-                                                 {"weight", ColumnKind::kWeight}})),
+                                                 {"weight", ColumnKind::kWeight},
+                                                 {"bytes", ColumnKind::kBytes}})),
        "what becomes of the column"},
       {"from", not_if_empty(text(column.from), column.from), "the column's name in the data files; \"\" = NAME"},
       {"missing", optional_real(column.missing, {-kNoLimit, true, kNoLimit, true}),
@@ -87,24 +88,26 @@ Keys column_keys(ColumnSection& column) {
        "tokens: a tokenizer.json or a SentencePiece .model that makes tokens of texts; without it, the column has "
        "tokens"},
       {"limit", if_set(integer(column.limit, 1, kMostTokens), [&column] { return column.limit > 0; }),
-       "tokens without a tokenizer, required: all tokens are below this"},
+       "tokens without a tokenizer, required: all tokens are below this. bytes without length, required: the most "
+       "bytes of a value"},
       {"length", if_set(integer(column.length, 1, 1 << 20), [&column] { return column.length > 0; }),
-       "tokens, required: the number of tokens of a record; shorter records are padded, longer ones are cut"},
+       "tokens, required: the number of tokens of a record; shorter records are padded, longer ones are cut. bytes: "
+       "the number of bytes of a record; without it, values stay as they are"},
       {"pad", if_set(integer(column.pad, 0, kMostTokens), [&column] { return column.pad > 0; }),
-       "tokens: the token that is added behind shorter records"},
+       "tokens, bytes: the token or byte that is added behind shorter records"},
       {"truncate",
        if_set(choice<Truncate>(column.truncate,
                                {{"right", Truncate::kRight}, {"left", Truncate::kLeft}, {"none", Truncate::kNone}}),
               [&column] { return column.truncate != Truncate::kRight; }),
-       "tokens: right cuts the end off longer records, left their begin; with none they are an error"},
+       "tokens, bytes: right cuts the end off longer records, left their begin; with none they are an error"},
       {"special_tokens", if_set(boolean(column.special_tokens), [&column] { return !column.special_tokens; }),
        "tokens with a tokenizer: whether to take the tokens that it sets around a text"},
       {"with_length", if_set(boolean(column.with_length), [&column] { return column.with_length; }),
-       "tokens: adds a column NAME_length, the number of tokens without the padding"},
+       "tokens, bytes: adds a column NAME_length, the number of tokens or bytes without the padding"},
       {"pad_to",
        if_set(choice<PadTo>(column.pad_to, {{"length", PadTo::kLength}, {"longest", PadTo::kLongest}}),
               [&column] { return column.pad_to != PadTo::kLength; }),
-       "tokens: length pads all records to length, longest pads them to the longest record of the batch"},
+       "tokens, bytes: length pads all records to length, longest pads them to the longest record of the batch"},
       {"zero_based", if_set(boolean(column.zero_based), [&column] { return column.zero_based; }),
        "libsvm: whether the first index is 0; without it, the first index is 1"},
   };
@@ -125,7 +128,7 @@ class Columns {
       check_keys(column);
       check_words(column);
       check_cross(column);
-      check_tokens(column);
+      check_sequence(column);
       if (is_weight(column) && weight != nullptr)
         refuse(column, "kind",
                "is \"weight\", but data.columns." + weight->name + " is the weight already; keep one of them");
@@ -137,16 +140,16 @@ class Columns {
       label = &column;
     }
     const bool has_input = std::any_of(columns_.begin(), columns_.end(), [](const ColumnSection& column) {
-      return is_number(column) || is_category(column) || is_one_hot(column) || is_image(column) || is_tokens(column);
+      return is_number(column) || is_category(column) || is_one_hot(column) || is_image(column) || is_sequence(column);
     });
-    const bool has_tokens = std::any_of(columns_.begin(), columns_.end(), is_tokens);
+    const bool has_sequence = std::any_of(columns_.begin(), columns_.end(), is_sequence);
     check_images();
     if (!has_input && label != nullptr)
-      reading_.refuse(
-          "data.columns",
-          "data.columns has no column of the kind \"numeric\", \"category\", \"image\" or \"tokens\"; add the inputs");
+      reading_.refuse("data.columns",
+                      "data.columns has no column of the kind \"numeric\", \"category\", \"image\", \"tokens\" or "
+                      "\"bytes\"; add the inputs");
     // The labels of tokens may be the tokens that follow.
-    if (label == nullptr && has_input && !has_tokens && !reading_.has_unknown("data.columns"))
+    if (label == nullptr && has_input && !has_sequence && !reading_.has_unknown("data.columns"))
       reading_.refuse("data.columns", "data.columns has no label; give one of the columns the kind \"label\"");
   }
 
@@ -211,13 +214,43 @@ class Columns {
     if (!is_ascending(column.boundaries)) refuse(column, "boundaries", "aren't ascending; sort them");
   }
 
-  void check_tokens(const ColumnSection& column) const {
+  void check_sequence(const ColumnSection& column) const {
     const std::string section = section_of(column);
     if (reading_.is_refused(section + "kind")) return;
-    only_with(reading_, is_tokens(column), section,
-              {"tokenizer", "limit", "length", "pad", "truncate", "special_tokens", "with_length", "pad_to"},
-              "kind = \"tokens\"");
-    if (!is_tokens(column)) return;
+    only_with(reading_, is_tokens(column), section, {"tokenizer", "special_tokens"}, "kind = \"tokens\"");
+    only_with(reading_, is_sequence(column), section, {"limit", "length", "pad", "truncate", "with_length", "pad_to"},
+              "kind = \"tokens\" or \"bytes\"");
+    if (!is_sequence(column)) return;
+    if (is_bytes(column))
+      check_bytes(column);
+    else
+      check_tokens(column);
+    const auto is_taken = [&column](const ColumnSection& other) { return other.name == column.name + "_length"; };
+    const bool has_other = column.with_length && std::any_of(columns_.begin(), columns_.end(), is_taken);
+    if (has_other) refuse(column, "with_length", "adds a column whose name is taken; rename the other column");
+    static const std::set<std::string> kArrays = {"inputs", "categories", "labels", "targets", "weights"};
+    if (kArrays.contains(column.name))
+      reading_.refuse("data.columns." + column.name,
+                      "data.columns." + column.name +
+                          " has the name of another array of a record; give it another name, and this one by from");
+  }
+
+  void check_bytes(const ColumnSection& column) const {
+    const std::string section = section_of(column);
+    const bool is_refused = reading_.is_refused(section + "length") || reading_.is_refused(section + "limit");
+    only_with(reading_, column.length > 0 || is_refused, section, {"pad", "truncate", "with_length", "pad_to"},
+              "length; without it, values stay as they are");
+    if (column.length == 0 && column.limit == 0 && !is_refused)
+      refuse(column, "limit",
+             "is missing; expected the most bytes of a value, or length, the number of bytes that each value gets by "
+             "padding or cutting");
+    if (column.length > 0 && column.limit > 0)
+      refuse(column, "limit", "is given, but length says already how many bytes a value gets; keep one of them");
+    if (column.pad > 255) refuse(column, "pad", "is " + std::to_string(column.pad) + "; expected a byte, 0 to 255");
+  }
+
+  void check_tokens(const ColumnSection& column) const {
+    const std::string section = section_of(column);
     only_with(reading_, !column.tokenizer.empty(), section, {"special_tokens"}, "a tokenizer");
     if (column.length == 0 && !reading_.is_refused(section + "length"))
       refuse(column, "length", "is missing; expected the number of tokens that the model takes");
@@ -228,14 +261,6 @@ class Columns {
       refuse(column, "limit", "is given, but the tokenizer has its own number of tokens; leave limit out");
     if (column.limit > 0 && column.pad >= column.limit)
       refuse(column, "pad", "isn't below limit, which is " + std::to_string(column.limit) + "; choose another token");
-    const auto is_taken = [&column](const ColumnSection& other) { return other.name == column.name + "_length"; };
-    const bool has_other = column.with_length && std::any_of(columns_.begin(), columns_.end(), is_taken);
-    if (has_other) refuse(column, "with_length", "adds a column whose name is taken; rename the other column");
-    static const std::set<std::string> kArrays = {"inputs", "categories", "labels", "targets", "weights"};
-    if (kArrays.contains(column.name))
-      reading_.refuse("data.columns." + column.name,
-                      "data.columns." + column.name +
-                          " has the name of another array of a record; give it another name, and this one by from");
   }
 
   void check_words(const ColumnSection& column) const {
@@ -309,35 +334,43 @@ Field data_columns(std::vector<ColumnSection>& to) {
                std::move(below)};
 }
 
-// Whether the files have what columns of tokens take, and the model takes tokens.
-static void check_sources_of_tokens(const JobConfig& job, Reading& reading) {
+// Whether the files have what columns of tokens and bytes take, and the model takes these.
+static void check_sources_of_sequences(const JobConfig& job, Reading& reading) {
   const DataSection& data = job.data;
-  const bool may_have_tokens = data.format != DataFormat::kLibsvm && data.format != DataFormat::kImages;
+  const bool has_texts = data.format != DataFormat::kLibsvm && data.format != DataFormat::kImages;
   const bool has_lists =
       data.format == DataFormat::kJsonl || data.format == DataFormat::kTfrecord || data.format == DataFormat::kParquet;
   for (const ColumnSection& column : data.columns) {
-    if (!is_tokens(column)) continue;
-    if (!may_have_tokens || (!has_lists && column.tokenizer.empty()))
-      reading.refuse("data.columns." + column.name + ".kind",
-                     "data.columns." + column.name + ".kind is \"tokens\", but the files have no " +
-                         (may_have_tokens ? "lists of tokens; set its tokenizer, or use jsonl, tfrecord or parquet"
-                                          : "texts; use another data.format"));
+    if (!is_sequence(column)) continue;
+    const std::string name = "data.columns." + column.name;
+    const std::string kind = is_bytes(column) ? "bytes" : "tokens";
+    if (!has_texts || (is_tokens(column) && !has_lists && column.tokenizer.empty()))
+      reading.refuse(name + ".kind",
+                     name + ".kind is \"" + kind + "\", but the files have no " +
+                         (has_texts ? "lists of tokens; set its tokenizer, or use jsonl, tfrecord or parquet"
+                                    : "texts; use another data.format"));
     if (!job.model.builtin.empty() && job.model.builtin != "transformer")
-      reading.refuse("data.columns." + column.name, "data.columns." + column.name +
-                                                        " has tokens, which model.builtin = \"" + job.model.builtin +
-                                                        "\" doesn't take; use \"transformer\", or leave the column "
-                                                        "out");
+      reading.refuse(name, name + " has " + kind + ", which model.builtin = \"" + job.model.builtin +
+                               "\" doesn't take; use \"transformer\", or leave the column out");
+    if (job.model.builtin == "transformer" && is_bytes(column) && column.limit > 0 && column.length == 0)
+      reading.refuse(name + ".limit",
+                     name +
+                         ".limit keeps values as they are, which model.builtin = \"transformer\" doesn't take; set "
+                         "length to " +
+                         std::to_string(std::uint64_t{job.model.transformer.context} + 1) +
+                         " instead, which is model.transformer.context + 1");
   }
 }
 
 static void check_buckets(const DataSection& data, Reading& reading) {
   only_with(reading, !data.bucket_by.empty(), "data.", {"bucket_window"}, "bucket_by");
   if (!data.bucket_by.empty() && std::none_of(data.columns.begin(), data.columns.end(), [&data](const auto& column) {
-        return is_tokens(column) && column.name == data.bucket_by;
+        return is_sequence(column) && column.name == data.bucket_by;
       }))
-    reading.refuse("data.bucket_by", "data.bucket_by is " + quoted(data.bucket_by) +
-                                         ", but data.columns has no column of the kind \"tokens\" with this name; name "
-                                         "one, or leave bucket_by out");
+    reading.refuse("data.bucket_by",
+                   "data.bucket_by is " + quoted(data.bucket_by) +
+                       ", but data.columns has no column of the kind \"tokens\" or \"bytes\" with this name; "
+                       "name one, or leave bucket_by out");
   if (!data.bucket_by.empty() && data.shuffle == ShuffleKind::kNone)
     reading.refuse("data.bucket_by",
                    "data.bucket_by changes the order of the records, but data.shuffle = \"none\" keeps that of the "
@@ -383,7 +416,7 @@ void check_columns(const JobConfig& job, Reading& reading) {
             "images and files of numbers alone; normalise the columns of data.columns instead");
   Columns(data.columns, reading).check();
   const bool is_dense = !job.model.builtin.empty() && job.model.builtin != "wide_deep";
-  check_sources_of_tokens(job, reading);
+  check_sources_of_sequences(job, reading);
   for (const ColumnSection& column : data.columns) {
     if (is_weight(column) && job.model.builtin == "transformer")
       reading.refuse("data.columns." + column.name,

@@ -155,7 +155,7 @@ Keys data_keys(DataSection& data, bool is_needed) {
       {"shuffle_window", integer(data.shuffle_window, 1, 1 << 20),
        "shuffle = \"blocks\": number of blocks whose records are shuffled together"},
       {"bucket_by", not_if_empty(text(data.bucket_by), data.bucket_by),
-       "a column of tokens: records of about the same length come into the same batch"},
+       "a column of tokens or bytes: records of about the same length come into the same batch"},
       {"bucket_window", integer(data.bucket_window, 1, 1 << 20),
        "bucket_by: the records of so many batches are sorted by length together"},
       {"scale", real(data.scale, {-kNoLimit, true, kNoLimit, true}), "each value of a record is multiplied by this"},

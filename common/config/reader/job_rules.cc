@@ -107,7 +107,7 @@ void check_mix(const JobConfig& job, Reading& reading) {
     return refuse("can't mix tokens, only numbers; set it to 0");
   if (job.model.builtin == "matrix_factorization") return refuse("can't mix users and items; set it to 0");
   for (const ColumnSection& column : data.columns)
-    if (is_category(column) || is_tokens(column) || is_weight(column))
+    if (is_category(column) || is_sequence(column) || is_weight(column))
       return refuse("can't mix data.columns." + column.name +
                     ", only numbers, images and labels; set it to 0, or the column's one_hot if it is a category");
   if (data.shuffle == ShuffleKind::kBlocks)

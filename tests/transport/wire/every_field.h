@@ -266,7 +266,7 @@ class Filler {
   void fill(StateRule& x) { x = StateRule::kLowestRank; }
   void fill(Sharding& x) { x = Sharding::kNone; }
   void fill(DataFormat& x) { x = DataFormat::kParquet; }
-  void fill(ColumnKind& x) { x = ColumnKind::kTokens; }
+  void fill(ColumnKind& x) { x = ColumnKind::kBytes; }
   void fill(Truncate& x) { x = Truncate::kNone; }
   void fill(PadTo& x) { x = PadTo::kLongest; }
   void fill(Normalise& x) { x = Normalise::kStandard; }

@@ -112,6 +112,13 @@ inline Source source(DataFormat format, const Folder& folder, const std::string&
   return source;
 }
 
+inline ColumnSection column_section(const std::string& name, ColumnKind kind) {
+  ColumnSection section;
+  section.name = name;
+  section.kind = kind;
+  return section;
+}
+
 struct Rows {
   std::vector<float> inputs;
   std::vector<std::int64_t> labels;
@@ -127,6 +134,12 @@ std::vector<T> gather(const Dataset& dataset, const std::vector<std::uint64_t>& 
   const Status gathered = dataset.gather(indices, outs, {});
   EXPECT_TRUE(gathered) << gathered.error().message;
   return values;
+}
+
+inline std::vector<std::string> names_of_columns(const Dataset& dataset) {
+  std::vector<std::string> names;
+  for (const DatasetColumn& column : dataset.columns()) names.push_back(column.name);
+  return names;
 }
 
 inline bool has_labels(const Dataset& dataset) {

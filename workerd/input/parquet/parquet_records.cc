@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <new>
 #include <optional>
 #include <thread>
@@ -87,6 +88,10 @@ class ParquetRecords final : public RecordSource {
     std::vector<std::uint64_t> begins;
     for (const RowGroup& group : groups_) begins.push_back(group.first_record);
     return begins;
+  }
+  // A dictionary may have a text once that many records have.
+  std::uint64_t content_bytes(std::uint64_t, std::uint64_t) const override {
+    return std::numeric_limits<std::uint64_t>::max();
   }
   std::string needs_blocks() const override { return "the records of parquet files can't be read one by one"; }
   std::string smaller_blocks() const override { return "write the files with smaller row groups"; }

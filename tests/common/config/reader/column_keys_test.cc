@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/config/columns.h"
 #include "common/config/reader/reader.h"
 
 namespace disttrain::config {
@@ -134,12 +135,16 @@ TEST(ColumnKeys, MissingWordsNeedColumns) {
   EXPECT_THAT(read.error().message, HasSubstr("data.missing has a meaning only with data.columns"));
 }
 
+std::string job_of_sequences(const std::string& kind, const std::string& column, const std::string& format,
+                             const std::string& data = "", const std::string& model = "builtin = \"transformer\"") {
+  return "[job]\nname = \"test\"\n[train]\nbatch_size = 10\nsteps = 1\n[model]\n" + model + "\n[data]\nformat = \"" +
+         format + "\"\npath = \"/data\"\nfiles = \"x*\"\n" + data + "[data.columns]\ntext = { kind = \"" + kind + "\"" +
+         (column.empty() ? "" : ", ") + column + " }\n";
+}
+
 std::string job_of_tokens(const std::string& column, const std::string& format = "jsonl",
                           const std::string& data = "") {
-  return "[job]\nname = \"test\"\n[train]\nbatch_size = 10\nsteps = 1\n[model]\nbuiltin = \"transformer\"\n"
-         "[data]\nformat = \"" +
-         format + "\"\npath = \"/data\"\nfiles = \"x*\"\n" + data + "[data.columns]\ntext = { kind = \"tokens\", " +
-         column + " }\n";
+  return job_of_sequences("tokens", column, format, data);
 }
 
 std::string error_of_tokens(const std::string& column, const std::string& format = "jsonl") {
@@ -204,6 +209,69 @@ TEST(ColumnKeys, OfTokensMustFitEachOther) {
   EXPECT_THAT(error_of_tokens("limit = 9, length = 5, pad_to = \"batch\""), HasSubstr("\"longest\""));
   for (const std::string array : {"inputs", "labels", "targets", "weights"})
     EXPECT_THAT(error_of(array + " = { kind = \"tokens\", limit = 9, length = 3 }\n"), HasSubstr("another array"));
+}
+
+const std::string kTrainer = "trainer = [\"python3\", \"/train.py\"]";
+
+std::string error_of_bytes(const std::string& column, const std::string& format = "jsonl",
+                           const std::string& model = kTrainer) {
+  const Result<JobConfig> job = read_job(job_of_sequences("bytes", column, format, "", model));
+  return job ? "" : job.error().message;
+}
+
+TEST(ColumnKeys, OfBytesAreRead) {
+  const Result<JobConfig> job = read_job(
+      job_of_sequences("bytes", "length = 65, pad = 255, truncate = \"none\", with_length = true, pad_to = \"longest\"",
+                       "csv", "bucket_by = \"text\"\n"));
+  ASSERT_TRUE(job) << job.error().message;
+  const ColumnSection& column = job->data.columns.at(0);
+  EXPECT_EQ(column.kind, ColumnKind::kBytes);
+  EXPECT_EQ(column.length, 65U);
+  EXPECT_EQ(column.pad, 255U);
+  EXPECT_EQ(column.truncate, Truncate::kNone);
+  EXPECT_TRUE(column.with_length);
+  EXPECT_EQ(column.pad_to, PadTo::kLongest);
+  EXPECT_THAT(job_toml(*job), HasSubstr("text = { kind = \"bytes\", length = 65, pad = 255"));
+  for (const char* format : {"csv", "jsonl", "tfrecord", "parquet", "webdataset"})
+    EXPECT_EQ(error_of_bytes("limit = 100", format), "") << format;
+}
+
+TEST(ColumnKeys, OfBytesMustFitEachOther) {
+  EXPECT_THAT(error_of_bytes(""), HasSubstr("text.limit is missing; expected the most bytes of a value, or length"));
+  EXPECT_THAT(error_of_bytes("limit = 9, length = 9"), HasSubstr("keep one of them"));
+  EXPECT_THAT(error_of_bytes("limit = 16777217"), HasSubstr("16777216"));
+  EXPECT_THAT(error_of_bytes("length = 9, pad = 256"), HasSubstr("text.pad is 256; expected a byte, 0 to 255"));
+  for (const char* key : {"pad = 1", "truncate = \"left\"", "with_length = true", "pad_to = \"longest\""})
+    EXPECT_THAT(error_of_bytes(std::string("limit = 9, ") + key), HasSubstr("has a meaning only with length")) << key;
+  for (const char* key : {"tokenizer = \"/t.json\"", "special_tokens = false"})
+    EXPECT_THAT(error_of_bytes(std::string("length = 9, ") + key), HasSubstr("only with kind = \"tokens\"")) << key;
+  for (const char* format : {"libsvm", "images"})
+    EXPECT_THAT(error_of_bytes("limit = 9", format),
+                HasSubstr("text.kind is \"bytes\", but the files have no texts; use another data.format"))
+        << format;
+  EXPECT_THAT(error_of("labels = { kind = \"bytes\", limit = 9 }\n"), HasSubstr("another array"));
+}
+
+TEST(ColumnKeys, OfBytesMustFitTheModel) {
+  const std::string transformer = "builtin = \"transformer\"\ntransformer = { context = 64 }";
+  EXPECT_EQ(error_of_bytes("length = 65", "jsonl", transformer), "");
+  EXPECT_THAT(
+      error_of_bytes("limit = 65", "jsonl", transformer),
+      HasSubstr("data.columns.text.limit keeps values as they are, which model.builtin = \"transformer\" doesn't "
+                "take; set length to 65 instead"));
+  EXPECT_THAT(error_of_bytes("length = 65", "jsonl", "builtin = \"mlp\"\nlayers = [65, 2]"),
+              HasSubstr("data.columns.text has bytes, which model.builtin = \"mlp\" doesn't take"));
+  const Result<JobConfig> mixed =
+      read_job(job_of_sequences("bytes", "length = 9", "jsonl", "mix = 0.5\n", "program = \"/step.pt2\""));
+  ASSERT_FALSE(mixed);
+  EXPECT_THAT(mixed.error().message, HasSubstr("can't mix data.columns.text"));
+}
+
+TEST(ColumnKeys, OfBytesNeedNoTokenizerForTheVocabulary) {
+  const Result<JobConfig> job =
+      read_job(job_of_sequences("bytes", "length = 65", "jsonl", "", "builtin = \"transformer\""));
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_FALSE(takes_vocabulary(*job)) << "there are 256 bytes";
 }
 
 }  // namespace

@@ -89,18 +89,11 @@ TEST_F(TokenColumns, WholeNumbersMayBeTokens) {
 TEST_F(TokenColumns, StandBesideLabelsAndOtherColumns) {
   folder_.write("x.csv", "text,age,kind\nab,3,no\nb,4,yes\n");
   Source source = source_of("x.csv", DataFormat::kCsv, column(4));
-  ColumnSection age;
-  age.name = "age";
-  ColumnSection kind;
-  kind.name = "kind";
-  kind.kind = ColumnKind::kLabel;
-  source.columns.push_back(age);
-  source.columns.push_back(kind);
+  source.columns.push_back(column_section("age", ColumnKind::kNumeric));
+  source.columns.push_back(column_section("kind", ColumnKind::kLabel));
   const auto dataset = load_dataset(source);
   ASSERT_TRUE(dataset) << dataset.error().message;
-  std::vector<std::string> names;
-  for (const DatasetColumn& found : (*dataset)->columns()) names.push_back(found.name);
-  EXPECT_THAT(names, ElementsAre("inputs", "text", "labels"));
+  EXPECT_THAT(names_of_columns(**dataset), ElementsAre("inputs", "text", "labels"));
   EXPECT_THAT(record(**dataset, 1, 1), ElementsAre(4, 2, 5, 0));
   EXPECT_EQ(columns_of(**dataset, 1.0)[1].dtype, DType::kInt32) << "for a trainer";
   EXPECT_EQ(columns_of(**dataset, 0.5)[1].dtype, DType::kInt32) << "data.scale isn't for tokens";

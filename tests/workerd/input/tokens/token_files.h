@@ -22,9 +22,7 @@ inline constexpr const char* kTokenizer =
 class TokenColumns : public testing::Test {
  protected:
   ColumnSection column(std::uint32_t length) const {
-    ColumnSection section;
-    section.name = "text";
-    section.kind = ColumnKind::kTokens;
+    ColumnSection section = column_section("text", ColumnKind::kTokens);
     section.tokenizer = folder_.write("tokenizer.json", kTokenizer);
     section.length = length;
     return section;
