@@ -53,18 +53,25 @@ struct BitsOf<double> {
 };
 
 // Finds the largest magnitude by comparing the bits of the magnitudes as integers. Infinities and NaNs have larger bits
-// than all other values.
+// than all other values. A single maximum would be one chain of operations that wait for each other.
 template <typename T>
 struct LargestBits {
   using Bits = typename BitsOf<T>::Type;
+  static constexpr std::size_t kLanes = 128 / sizeof(T);
   DISTTRAIN_INLINE_BODY void operator()(const T* __restrict values, std::size_t n, Bits* __restrict largest) const {
-    Bits most = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      Bits bits;
-      std::memcpy(&bits, values + i, sizeof bits);
-      most = std::max(most, bits & std::numeric_limits<Bits>::max() >> 1);
-    }
-    *largest = most;
+    Bits most[kLanes] = {};
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      for (std::size_t lane = 0; lane < kLanes; ++lane) most[lane] = std::max(most[lane], bits_of(values + i + lane));
+    for (; i < n; ++i) most[0] = std::max(most[0], bits_of(values + i));
+    *largest = *std::max_element(most, most + kLanes);
+  }
+
+ private:
+  DISTTRAIN_INLINE_BODY static Bits bits_of(const T* value) {
+    Bits bits;
+    std::memcpy(&bits, value, sizeof bits);
+    return bits & std::numeric_limits<Bits>::max() >> 1;
   }
 };
 
