@@ -107,6 +107,8 @@ void dense_weight_gradient(const DenseShape& shape, const float* x, const Sparse
 }
 
 void dense_bias_gradient(const DenseShape& shape, const float* d_y, float* d_bias) {
+  const Kernels* kernels = machine_kernels();
+  if (kernels != nullptr) return kernels->bias_gradient(shape, d_y, d_bias);
   std::copy_n(d_y, shape.outputs, d_bias);
   for (std::int64_t row = 1; row < shape.rows; ++row)
     for (std::int64_t o = 0; o < shape.outputs; ++o) d_bias[o] += d_y[row * shape.outputs + o];

@@ -53,6 +53,9 @@ struct Kernels {
   // d_w = x^T d_y for the range of inputs. Writes each element once.
   void (*weight_gradient_few_rows)(const DenseShape&, const float* x, const float* d_y, float* d_w, Range inputs);
 
+  // d_b = the sum of d_y over its rows, in their order.
+  void (*bias_gradient)(const DenseShape&, const float* d_y, float* d_b);
+
   // y = x w + b for the range of rows. It is fast if there are few outputs, because the sums of a row then stay in
   // registers.
   void (*forward_narrow)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range rows);

@@ -163,6 +163,11 @@ void weight_gradient_few_rows(const DenseShape& shape, const float* x, const flo
   }
 }
 
+void bias_gradient(const DenseShape& shape, const float* d_y, float* d_b) {
+  const float one = 1.0F;
+  product_rows<1>({&one, 0, 0, shape.rows}, d_y, shape.outputs, nullptr, d_b, shape.outputs, shape.outputs);
+}
+
 void forward_narrow(const DenseShape& shape, const float* x, const float* w, const float* b, float* y, Range range) {
   const std::int64_t inputs = shape.inputs;
   const std::int64_t outputs = shape.outputs;
@@ -452,7 +457,7 @@ void sparse_weight_gradient(const SparseView& x, std::int64_t outputs, const flo
 }
 
 constexpr Kernels kernels_named(const char* name) {
-  return {name,           forward_few_rows, input_gradient_few_rows, weight_gradient_few_rows,
+  return {name,           forward_few_rows, input_gradient_few_rows, weight_gradient_few_rows, bias_gradient,
           forward_narrow, sparse_collect,   sparse_forward,          sparse_weight_gradient};
 }
 

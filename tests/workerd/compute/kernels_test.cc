@@ -143,6 +143,17 @@ TEST_F(KernelsTest, WeightGradientEqualsTheNaiveTwin) {
   });
 }
 
+TEST_F(KernelsTest, BiasGradientAddsTheRowsInTheirOrder) {
+  for_shapes(kMaxKernelRows, 1, 300, [this](const Kernels& kernels, const DenseShape& s) {
+    const Floats d_y = floats(s.rows * s.outputs);
+    Floats d_b(static_cast<std::size_t>(s.outputs), NAN);
+    kernels.bias_gradient(s, d_y.data(), d_b.data());
+    Floats expected(d_b.size(), 0.0F);
+    for (std::size_t i = 0; i < d_y.size(); ++i) expected[i % expected.size()] += d_y[i];
+    EXPECT_EQ(d_b, expected);
+  });
+}
+
 TEST_F(KernelsTest, InputGradientEqualsTheNaiveTwin) {
   for_shapes(kMaxKernelRows, 30, 700, [this](const Kernels& kernels, const DenseShape& s) {
     const Floats d_y = floats(s.rows * s.outputs), w = floats(s.inputs * s.outputs);
