@@ -136,5 +136,15 @@ TEST_P(Parquet, DamagedFilesAreRefused) {
   EXPECT_EQ(ParquetFile::open(kFolder + "absent", wanted).error().code, ErrorCode::kNoInput);
 }
 
+// A file of 238 bytes must not make Arrow fill 2 GiB with zeros.
+TEST(DamagedParquet, PageTakesNoMoreMemoryThanTheFileMayNeed) {
+  const auto file = ParquetFile::open(DISTTRAIN_TEST_DATA "/fuzz/parquet/page_of_2_gib", {{"age", ValueKind::kBytes}});
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_TRUE((*file)->start(0));
+  Table table;
+  EXPECT_THAT(error_of((*file)->next(table)),
+              testing::AllOf(HasSubstr("page_of_2_gib\" can't be read as a Parquet file"), HasSubstr("cap exceeded")));
+}
+
 }  // namespace
 }  // namespace disttrain::input

@@ -32,6 +32,15 @@ constexpr std::uint64_t kMaxTableRecords = 16 * 1024;
 // Each open column reads so many bytes at a time.
 constexpr std::int64_t kReadBytes = 256 * 1024;
 
+// The most memory that a file of this size may take for decoded values. A page of a damaged file may claim to have any
+// size, and Arrow fills so much memory with zeros before it finds out that the file is shorter. Pages of sound files
+// aren't compressed to a thousandth, unless they are small.
+std::int64_t most_memory(std::int64_t file_bytes) {
+  constexpr std::int64_t kSmallPages = std::int64_t{256} << 20;
+  constexpr std::int64_t kMostCompression = 1024;
+  return std::min(kMaxParquetBytes, kSmallPages + kMostCompression * std::min(file_bytes, kMaxParquetBytes));
+}
+
 tl::unexpected<Error> damaged(const std::string& path, const std::string& why) {
   return fail(ErrorCode::kData, "data file \"" + path + "\" can't be read as a Parquet file (Arrow: " + why +
                                     "); copy the file again, and check data.format");
@@ -61,13 +70,15 @@ class ParquetFile::Reader {
       : path_(std::move(path)),
         wanted_(wanted),
         table_records_(std::clamp(kTableBytes / (sizeof(float) * std::max<std::uint64_t>(wanted.size(), 1)),
-                                  kMinTableRecords, kMaxTableRecords)),
-        pool_(std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kMaxParquetBytes)) {}
+                                  kMinTableRecords, kMaxTableRecords)) {}
 
   Status open(ReadCounts counts, const ParquetFooter& footer) {
     Result<std::shared_ptr<InputFile>> file = InputFile::open(path_, counts);
     if (!file) return tl::unexpected(std::move(file.error()));
     file_ = *file;
+    const auto bytes = file_->GetSize();
+    if (!bytes.ok()) return damaged(path_, bytes.status().message());
+    pool_ = std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), most_memory(*bytes));
     parquet::ReaderProperties reading(pool_.get());
     reading.enable_buffered_stream();
     reading.set_buffer_size(kReadBytes);
@@ -208,7 +219,7 @@ class ParquetFile::Reader {
   const std::string path_;
   const std::vector<WantedColumn> wanted_;
   const std::uint64_t table_records_;
-  const std::shared_ptr<arrow::CappedMemoryPool> pool_;
+  std::shared_ptr<arrow::CappedMemoryPool> pool_;
   std::shared_ptr<InputFile> file_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
   ParquetFooter footer_;
