@@ -15,8 +15,13 @@ namespace {
 // About as much as a disk reads in 10 ms. Smaller blocks cost seeks, larger ones memory.
 constexpr std::uint64_t kStreamedBlockBytes = std::uint64_t{4} << 20;
 
-std::string mebibytes(std::uint64_t bytes) {
-  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+// Rounded up, in a unit that is small enough to tell a size from a slightly smaller one.
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kMany = 64;
+  if (bytes < kMany << 10) return std::to_string(bytes) + " bytes";
+  const auto in_units = [bytes](int shift) { return (bytes + (std::uint64_t{1} << shift) - 1) >> shift; };
+  if (bytes < kMany << 20) return std::to_string(in_units(10)) + " KiB";
+  return std::to_string(in_units(20)) + " MiB";
 }
 
 // The blocks with records of the data set, and the memory that their encoded records take.
@@ -49,8 +54,8 @@ Status check_window(const Source& source, const RecordSource& records, const Blo
   if (needed <= memory) return {};
   const std::string smaller = records.smaller_blocks();
   return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records of " + std::to_string(blocks) +
-                                      (blocks == 1 ? " block take up to " : " blocks take up to ") + mebibytes(needed) +
-                                      ", but " + source.section + " may use " + mebibytes(memory) +
+                                      (blocks == 1 ? " block take up to " : " blocks take up to ") + size_text(needed) +
+                                      ", but " + source.section + " may use " + size_text(memory) +
                                       " of memory: raise data.memory" +
                                       (shuffles && blocks > 2 ? ", lower data.shuffle_window" : "") +
                                       (smaller.empty() ? "" : ", or " + smaller));
@@ -102,8 +107,8 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   const bool is_random = needs_blocks && !by_blocks;  // any block may be needed at any time
   if (is_random && sizes.all_bytes > options.memory)
     return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records take " +
-                                        mebibytes(sizes.all_bytes) + ", but " + source.section + " may use " +
-                                        mebibytes(options.memory) + " of memory (data.memory), and " + why_blocks +
+                                        size_text(sizes.all_bytes) + ", but " + source.section + " may use " +
+                                        size_text(options.memory) + " of memory (data.memory), and " + why_blocks +
                                         ": set data.shuffle = \"blocks\", " +
                                         (source.format == DataFormat::kParquet ? "" : "or decompress the files, ") +
                                         "or raise data.memory");
