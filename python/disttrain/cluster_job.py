@@ -256,6 +256,10 @@ class ClusterJob(Job):
     def _report_errors(self):
         # If the script doesn't answer, the worker sends this signal before it kills the script.
         faulthandler.register(signal.SIGUSR1, all_threads=True)
+        # A crash in native code ends the script without a traceback. Then Python prints where it was. The worker keeps only
+        # the last lines, so only the thread that crashed prints them.
+        if not faulthandler.is_enabled():
+            faulthandler.enable(all_threads=False)
         print_error = sys.excepthook
 
         def report(kind, error, trace):

@@ -105,6 +105,12 @@ for batch in""") + STEP, train="epochs = 1"))
                                   "the trainer was killed by signal 9 (SIGKILL); possibly by the kernel for this host's memory "
                                   "or a cgroup's limit: see `dmesg | tail`")
 
+    def test_crash_of_the_interpreter_shows_where(self):
+        error = self.assert_trainer_fails(LATE + "    os.kill(os.getpid(), signal.SIGSEGV)\n",
+                                          "the trainer was killed by signal 11 (Segmentation fault)",
+                                          "Fatal Python error: Segmentation fault", 'bad.py", line 10 in <module>')
+        self.assertIn("most recent call first", error)
+
     def test_allocation_that_fails_is_an_exception(self):
         self.assert_trainer_fails(LATE + "    import resource\n    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\n"
                                          "    np.ones(1 << 32)\n", "MemoryError: Unable to allocate")
