@@ -10,7 +10,19 @@ from disttrain.errors import DisttrainError
 from disttrain.torch_buffers import is_state
 from disttrain.wrapping import kind_of
 
-_DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
+# All types that a model's tensors may have in an export (STATE_DTYPES in exporting/model.py).
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
 _LONGEST_HEADER = 100_000_000  # as the package safetensors allows
 
 
@@ -19,8 +31,8 @@ def load_weights(module, path):
 
     A checkpoint of such a job has the parameters that were trained, and the buffers that are state (torch_buffers.py).
     All of them must be in the module, and all such tensors of the module in the file, with the same shapes. Frozen
-    parameters and constants keep the values that they
-    have in the module, and two names of one parameter get the same values.
+    parameters and constants keep the values that they have in the module, and two names of one parameter get the same
+    values. The export of a job with a program has these tensors, too, and they are loaded as well.
     """
     if not isinstance(module, torch.nn.Module):
         raise DisttrainError(f"disttrain.load_weights() got {kind_of(module)}; expected a torch module")

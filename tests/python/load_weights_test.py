@@ -43,6 +43,20 @@ def a_file():
     return load(write(GOOD))
 def a_file_of_bfloat16():
     return load(write({**GOOD, "a.weight": ("BF16", [2, 2], struct.pack("<4H", 0x3F80, 0x4000, 0x4040, 0x4080))}))
+def an_export_of_a_program():
+    others = {"tied.weight": GOOD["a.weight"], "frozen": ("F32", [1], struct.pack("<f", 8)),
+              "count": ("I64", [], struct.pack("<q", 6)), "mask": ("BOOL", [2], bytes([1, 0])),
+              "added_mask": ("F32", [2], struct.pack("<2f", 0, -float("inf")))}
+    return load(write({**GOOD, **others}))
+def integers():
+    net = torch.nn.Linear(1, 1)
+    formats = {"uint8": ("U8", "B"), "int8": ("I8", "b"), "int16": ("I16", "h"), "int32": ("I32", "i")}
+    for name in formats:
+        net.register_buffer(name, torch.zeros((), dtype=getattr(torch, name)))
+    tensors = {name: (dtype, [], struct.pack("<" + letter, 7)) for name, (dtype, letter) in formats.items()}
+    weights = {"weight": ("F32", [1, 1], struct.pack("<f", 1)), "bias": ("F32", [1], struct.pack("<f", 1))}
+    disttrain.load_weights(net, write({**weights, **tensors}))
+    return [int(getattr(net, name)) for name in formats]
 def a_folder():
     folder = FOLDER / "folder"
     folder.mkdir()
@@ -89,6 +103,11 @@ LOADED = str({
 EXPECTED = {
     "a_file": LOADED,
     "a_file_of_bfloat16": LOADED,
+    "an_export_of_a_program": str({
+        "frozen": [8.0], "count": [6], "mask": [True, False], "added_mask": [0.0, float("-inf")],
+        "a.weight": [1.0, 2.0, 3.0, 4.0], "tied.weight": [1.0, 2.0, 3.0, 4.0],
+    }),
+    "integers": "[7, 7, 7, 7]",
     "a_folder": LOADED,
     "a_missing_variable": 'the file has no "a.weight"',
     "an_unknown_variable": 'the module has no "b"',
