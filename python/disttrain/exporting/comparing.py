@@ -60,9 +60,10 @@ def compare_gradients(functions, of_model, of_trace, columns, names):
 _TO_PT2 = "export to a .pt2 file"
 
 
-def compare_compiled(program, of_trace, of_library, arguments):
-    """of_library: the compiled program, a function of a list of tensors as of_trace."""
-    expected, tolerance = _results_of(of_trace, arguments)
+def compare_compiled(program, of_trace, of_library, arguments, rounding):
+    """of_library: the compiled program, a function of a list of tensors as of_trace. rounding: Functions.rounding. A compiled
+    program adds in another order and rounds fewer results in between."""
+    expected, tolerance = _results_of(of_trace, arguments, rounding)
     found = _run(
         of_library,
         arguments,
@@ -70,7 +71,7 @@ def compare_compiled(program, of_trace, of_library, arguments):
     )
     # Compiled programs with dropout draw their random numbers in another order.
     is_random = _difference(expected, _seeded(of_trace, arguments, 2)) > 0
-    if not _agree(expected, found, None if is_random else tolerance):
+    if not _agree(expected, found, None if is_random else tolerance, rounding):
         raise ExportError(f"export: the compiled program {program} has another result than the model; {_INSTEAD}")
 
 
@@ -82,12 +83,18 @@ _INSTEAD = "AOTInductor has an error in one of the model's operators. Export to 
 _LEAST, _MOST, _NUDGE = 1e-2, 0.3, 1e-5
 # Tensors with values up to this share of the results' largest value are noise.
 _NEGLIGIBLE = 1e-6
+# A model that computes in bfloat16 or float16 rounds more than these numbers are. Its change of inputs is half a unit in
+# the last place, and its noise this share of a unit.
+_NOISE = 1e-2
 
 
-def _results_of(function, arguments):
-    """The results, and by how much others with the same random numbers may differ."""
+def _results_of(function, arguments, rounding=0.0):
+    """The results, and by how much others with the same random numbers may differ. rounding: 0 if both are computed by the
+    same operators, and so round in the same way."""
     results = _seeded(function, arguments, 1)
-    nudged = max(_difference(results, _seeded(function, _nudged(arguments, seed), 1)) for seed in (1, 2))
+    nudged = max(
+        _difference(results, _seeded(function, _nudged(arguments, seed, rounding), 1), rounding) for seed in (1, 2)
+    )
     return results, min(max(_LEAST, 4 * nudged), _MOST)
 
 
@@ -99,23 +106,23 @@ def _run(function, arguments, failure):
         raise ExportError(f"export: {failure(error)}") from error
 
 
-def _nudged(arguments, seed):
+def _nudged(arguments, seed, rounding):
     """The arguments with noise on the floating-point numbers."""
     generator = torch.Generator().manual_seed(seed)
 
     def nudge(tensor):
         if not tensor.is_floating_point() or not tensor.numel():
             return tensor
-        scale = tensor.detach().abs().nan_to_num(0, 0, 0).max() * _NUDGE
+        scale = tensor.detach().abs().nan_to_num(0, 0, 0).max() * max(_NUDGE, rounding / 2)
         return tensor + scale * torch.randn(tensor.shape, generator=generator).to(tensor.dtype)
 
     return [nudge(argument) for argument in arguments]
 
 
-def _agree(expected, found, tolerance):
+def _agree(expected, found, tolerance, rounding=0.0):
     """tolerance: None if only the shapes matter."""
     return [tensor.shape for tensor in expected] == [tensor.shape for tensor in found] and (
-        tolerance is None or _difference(expected, found) <= tolerance
+        tolerance is None or _difference(expected, found, rounding) <= tolerance
     )
 
 
@@ -125,17 +132,17 @@ def _seeded(function, columns, seed):
         return [tensor.detach() for tensor in function(columns)]
 
 
-def _difference(some, others):
-    return max(_differences(some, others), default=0.0)
+def _difference(some, others, rounding=0.0):
+    return max(_differences(some, others, rounding), default=0.0)
 
 
-def _differences(some, others):
+def _differences(some, others, rounding=0.0):
     """For each two tensors the largest difference of two elements, relative to the largest value of the first tensor.
     Infinite if only one of two elements is finite."""
     pairs = [(one.double(), other.double()) for one, other in zip(some, others)]
     scales = [float(one.abs().nan_to_num(0, 0, 0).max()) if one.numel() else 0.0 for one, _ in pairs]
     # The gradient of a bias in front of a batch norm is 0 but for rounding, which isn't worth a comparison.
-    least = max(scales, default=0.0) * _NEGLIGIBLE
+    least = max(scales, default=0.0) * max(_NEGLIGIBLE, rounding * _NOISE)
     found = []
     for (one, other), scale in zip(pairs, scales):
         differ = ~((one == other) | (one.isnan() & other.isnan()))

@@ -49,6 +49,13 @@ class Functions:
         self._autocast = None if dtype is torch.float32 else dtype
         self.columns = {column.name: column for column in batch.columns}
 
+    @property
+    def rounding(self):
+        """The unit in the last place of 1 in the least exact type that the model computes in."""
+        tensors = [variable.tensor for variable in self.described.variables] + [column.example for column in self.batch.columns]
+        dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()} | {self._autocast or torch.float32}
+        return max(torch.finfo(dtype).eps for dtype in dtypes)
+
     def columns_of(self, program):
         """The names of the columns that the program takes."""
         return self.batch.inputs if program == "predict" else list(self.columns)
