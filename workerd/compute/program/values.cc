@@ -49,7 +49,7 @@ Status check_size(const program::Sidecar& sidecar, std::uint64_t examples, const
   return fail(ErrorCode::kConfig, path + " was exported with dynamic_batch=False, so it takes only batches of " +
                                       batch + " records, and not this one of " + std::to_string(examples) +
                                       ": export the model with dynamic_batch=True, or let train.batch_size, "
-                                      "data.records and evaluate.records give batches of " +
+                                      "evaluate.batch_size, data.records and evaluate.records give batches of " +
                                       batch);
 }
 

@@ -348,7 +348,8 @@ TEST_F(Pt2Test, FixedBatchTakesNoOtherSize) {
   EXPECT_NE(
       output.error().message.find(" was exported with dynamic_batch=False, so it takes only batches of 5 records, and "
                                   "not this one of 4: export the model with dynamic_batch=True, or let "
-                                  "train.batch_size, data.records and evaluate.records give batches of 5"),
+                                  "train.batch_size, evaluate.batch_size, data.records and evaluate.records give "
+                                  "batches of 5"),
       std::string::npos);
   Columns five(5, 1);
   EXPECT_TRUE(loaded.computation->step(five.batch(), {}, {}));
