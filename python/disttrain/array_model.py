@@ -45,6 +45,11 @@ class ArrayModel:
                 raise DisttrainError(
                     f'{where} got the array "{name}" without elements (shape {list(value.shape)}); leave it out of the tree'
                 )
+            if kind == "state" and name in self._names["trainable"]:
+                raise DisttrainError(
+                    f'{where} got an array "{name}", and the tree of parameters has one of this name, too; expected names of '
+                    'its own for the state, such as state={"state": ...}'
+                )
             self.variables.append(Variable(name, value.shape, kind, kept_as(value.dtype)))
             self._initial.append(np.array(value, self.variables[-1].dtype))
 

@@ -67,6 +67,8 @@ STATES = {
     "numpy.zeros(2)": f"one array (ndarray) with the shape [2]; expected {ARRAYS}",
     "3": f"an object of the class int; expected {ARRAYS}",
     "net": f"a torch module (Net); expected {ARRAYS}",
+    "{'w': numpy.zeros(2)}": 'an array "w", and the tree of parameters has one of this name, too; expected names of its own for '
+    'the state, such as state={"state": ...}',
     "{'w': numpy.zeros(1, int)}": 'the array "w" with values of type int64; expected floats',
 }
 
