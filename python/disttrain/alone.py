@@ -9,6 +9,7 @@ import numpy as np
 from disttrain.errors import DisttrainError
 from disttrain.job import Job, as_float
 from disttrain.variable import split
+from disttrain.wrapping import kind_of
 
 
 @dataclasses.dataclass
@@ -25,6 +26,11 @@ class Alone:
 class AloneJob(Job):
     def __init__(self, settings, metrics):
         super().__init__(metrics)
+        if settings.optimizer is not None and not callable(getattr(settings.optimizer, "step", None)):
+            raise DisttrainError(
+                f"disttrain.Alone(optimizer=...) got {kind_of(settings.optimizer)}; expected an optimizer of torch.optim on the "
+                "module's parameters, such as torch.optim.Adam(model.parameters())"
+            )
         self._settings = settings
         self.seed = settings.seed
         self._examples = 0  # of the batch under way; 0: none is

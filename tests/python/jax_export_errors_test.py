@@ -62,6 +62,13 @@ class JaxExportErrorsTest(JaxPackageTest):
         self.assert_refused('params: "mask" has a value that is NaN, infinite', params=masked)
         self.assert_refused('params: "mask" has a value that is NaN', params={**masked, "mask": np.array([np.nan])},
                             frozen=["mask"])
+        self.assert_refused('column "labels" of example_batch has values from 3 to 9; its limit is 9', limits={"labels": 9},
+                            batch={**batch_of(4), "labels": np.array([3, 9, 5, 4], np.int32)})
+        self.assert_refused("limits is an object of the class int; expected a dict", limits=4)
+        self.assert_refused("params isn't a tree of arrays:", params={1: np.ones(3), "w": np.ones(3)})
+        for metrics in ([1.0], {5: 1.0}):
+            self.assert_refused(f"step_fn returned the metrics {metrics}; expected a dict with texts as keys",
+                                lambda params, batch, metrics=metrics: (classify(params, batch)[0], metrics))
         self.assert_refused('limits has -1 for column "labels"', limits={"labels": -1})
         self.assert_refused('limits has 10 for column "inputs" of float32', limits={"inputs": 10})
         self.assert_refused("export_jax: platform is 'abacus'; expected one of cpu, cuda, rocm, tpu", platform="abacus")

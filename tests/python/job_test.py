@@ -516,6 +516,11 @@ class AloneTest(unittest.TestCase):
             done = self.run_script(script)
             self.assertIn(f'{where} the metric m, which disttrain.init(metrics=[]) doesn\'t name; write ', done.stderr)
 
+    def test_alone_an_optimizer_that_is_none_is_refused(self):
+        done = self.run_script(linear(init="alone=disttrain.Alone(optimizer=lambda parameters: 1)"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("disttrain.Alone(optimizer=...) got the function <lambda>; expected an optimizer of torch.optim", done.stderr)
+
     def test_alone_a_data_set_is_required(self):
         done = self.run_script(linear(data=""))
         self.assertEqual(done.returncode, 1)

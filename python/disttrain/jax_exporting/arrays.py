@@ -6,7 +6,8 @@ import numbers
 import jax
 import numpy as np
 
-from disttrain.exporting.errors import ExportError, check_folder
+from disttrain.exporting.errors import ExportError, check_folder, first_line
+from disttrain.wrapping import kind_of
 
 VARIABLE_DTYPES = ("float32", "float64", "float16", "bfloat16")
 STATE_DTYPES = VARIABLE_DTYPES + ("int32", "int64", "uint8", "bool")
@@ -55,7 +56,10 @@ def _path_name(path, what):
 def describe_leaves(tree, what, dtypes, frozen=()):
     """The arrays of params or state. Refuses what disttrain can't keep, and numbers that aren't finite. Arrays whose names
     match `frozen` may be infinite, as a mask of attention is."""
-    flat, structure = jax.tree_util.tree_flatten_with_path(tree)
+    try:
+        flat, structure = jax.tree_util.tree_flatten_with_path(tree)
+    except (TypeError, ValueError) as error:  # the keys of a dict have several types
+        raise ExportError(f"{what} isn't a tree of arrays: {first_line(error)}; expected texts as keys") from error
     leaves = Leaves([], [], structure)
     for path, leaf in flat:
         name = _path_name(path, what)
@@ -134,6 +138,8 @@ def check_names(variables, state, frozen, limits, columns):
     for pattern in frozen:
         if not any(matches(name, [pattern]) for name in variables):
             raise ExportError(f'frozen: no variable is named "{pattern}"; the variables are {", ".join(variables)}')
+    if not isinstance(limits, (dict, type(None))):
+        raise ExportError(f'limits is {kind_of(limits)}; expected a dict of columns and numbers, such as {{"labels": 10}}')
     for name in limits or {}:
         if name not in columns.names:
             raise ExportError(f'limits: no column is named "{name}"; the columns are {", ".join(columns.names)}')
@@ -141,3 +147,7 @@ def check_names(variables, state, frozen, limits, columns):
         if not _is_count(limits[name]) or not np.issubdtype(dtype, np.integer):
             raise ExportError(f'limits has {limits[name]!r} for column "{name}" of {dtype}; expected the number of values '
                               "that are allowed, at least 1, for a column of integers")
+        values = np.asarray(columns.values[columns.names.index(name)])
+        if values.min() < 0 or values.max() >= limits[name]:
+            raise ExportError(f'column "{name}" of example_batch has values from {values.min()} to {values.max()}; its limit '
+                              f"is {limits[name]}")

@@ -147,6 +147,9 @@ class Model:
         if loss.shape != () or not jnp.issubdtype(loss.dtype, jnp.floating):
             raise ExportError(f"{function} returned a loss of {loss.dtype}{list(loss.shape)}; expected a "
                               "floating-point scalar, the mean over the batch")
+        if not isinstance(metrics, (dict, type(None))) or not all(isinstance(name, str) for name in metrics or {}):
+            raise ExportError(f"{function} returned the metrics {metrics!r}; expected a dict with texts as keys, such as "
+                              '{"accuracy": ...}')
         return loss.astype(jnp.float32), metrics or {}, new_state
 
     def _accumulators(self, metrics, columns, function):
