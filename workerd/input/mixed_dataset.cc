@@ -108,14 +108,19 @@ class MixedDataset final : public Dataset {
 }  // namespace
 
 // Beta by the method of Johnk, "Erzeugung von betaverteilten und gammaverteilten Zufallszahlen" (Metrika, 1964), which
-// needs at most two turns on average if mix <= 1.
+// needs at most two turns on average if mix <= 1. If both powers are below the smallest double, as nearly always with a
+// tiny mix, their logarithms give the share.
 Mixture draw_mixture(double mix, const Draw& draw, std::uint64_t record, std::uint64_t records) {
   Random random(draw.seed ^ draw.epoch * 0x9E3779B97F4A7C15u, stream_of("mix", record));
   const std::uint64_t other = random.below(records);
   for (;;) {
-    const double x = std::pow(random.uniform(), 1.0 / mix);
-    const double y = std::pow(random.uniform(), 1.0 / mix);
-    if (x + y > 0.0 && x + y <= 1.0) return {other, static_cast<float>(x / (x + y))};
+    const double u = random.uniform();
+    const double v = random.uniform();
+    const double x = std::pow(u, 1.0 / mix);
+    const double y = std::pow(v, 1.0 / mix);
+    if (x + y > 1.0) continue;
+    if (x + y > 0.0) return {other, static_cast<float>(x / (x + y))};
+    if (u + v > 0.0) return {other, static_cast<float>(1.0 / (1.0 + std::exp((std::log(v) - std::log(u)) / mix)))};
   }
 }
 

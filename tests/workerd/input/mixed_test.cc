@@ -37,6 +37,20 @@ TEST(Mixture, SharesAreFromABetaDistribution) {
   }
 }
 
+// Such a share is 0 or 1 in nearly all mixtures. Its powers are below the smallest double.
+TEST(Mixture, ATinyMixKeepsOneOfBothRecords) {
+  for (const double mix : {1e-12, 1e-300, 5e-324}) {
+    double sum = 0.0;
+    constexpr std::uint64_t kRecords = 2000;
+    for (std::uint64_t record = 0; record < kRecords; ++record) {
+      const float share = draw_mixture(mix, kTraining, record, kRecords).share;
+      ASSERT_TRUE(share == 0.0F || share == 1.0F) << share;
+      sum += double{share};
+    }
+    EXPECT_NEAR(sum / kRecords, 0.5, 0.05);
+  }
+}
+
 TEST(Mixture, DependsOnSeedEpochAndRecord) {
   const auto at = [](const Draw& draw, std::uint64_t record) { return draw_mixture(0.5, draw, record, 1000); };
   const Mixture one = at(kTraining, 3);
