@@ -35,6 +35,11 @@ bool has_nan(const std::vector<float>& values) {
   return found;
 }
 
+// A number of the files was rounded to float32. So the boundary is, too: otherwise 0.7 would be below the boundary 0.7.
+bool is_below(float number, double boundary) {
+  return number < static_cast<float>(boundary);
+}
+
 // Remembers the numbers of the words of one table by the addresses of their text: some decoders give equal words the
 // same text. It has few places; a word drops another one from its place.
 template <typename Number>
@@ -305,7 +310,7 @@ Status ColumnEncoder::number_categories(const Column& column, const Table& table
       const Result<float> number =
           number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
       if (!number) return tl::unexpected(number.error());
-      const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), double{*number});
+      const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), *number, is_below);
       put(static_cast<std::int32_t>(above - boundaries.begin()));
     }
     return {};

@@ -97,6 +97,13 @@ TEST_F(ColumnsTest, MayHaveAnotherNameThanInTheFiles) {
   EXPECT_THAT(categories(*dataset), ElementsAre(0, 1, 1, 2));
 }
 
+// A value is float32, so it is compared with the boundary's float32: that of 0.7 is below 0.7.
+TEST_F(ColumnsTest, ANumberThatEqualsABoundaryIsAboveIt) {
+  columns_ = {number("x"), label("k")};
+  columns_[0].boundaries = {0.1, 0.3, 0.7, 0.9};
+  EXPECT_THAT(categories(*load_text("x,k\n0.1,0\n0.3,0\n0.69,0\n0.7,0\n0.9,1\n")), ElementsAre(1, 2, 2, 3, 4));
+}
+
 TEST_F(ColumnsTest, QuotedFieldsMayHoldCommasQuotesAndLineEnds) {
   columns_ = {category("w"), label("k")};
   columns_[0].vocabulary = {"a, \"b\"\nc", ""};
