@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "common/config/columns.h"
@@ -70,18 +71,29 @@ Status ColumnFit::take(const Table& table, const PlaceOf& place_of) {
     Column& column = columns_[c];
     const ColumnSection& section = *column.section;
     const TableColumn& from = table.columns[c];
-    if (needs_moments(section)) {
-      if (Status ok = check_lengths(section, from, value_count(section), place_of); !ok) return ok;
-      const std::uint64_t per_record = value_count(section);
-      for (std::size_t i = 0; i < from.floats.size(); ++i) {
-        const Result<float> number = number_of(section, from.floats[i], i / per_record, place_of);
-        if (!number) return tl::unexpected(number.error());
-        column.moments.add(*number);
-      }
-    }
+    if (needs_moments(section))
+      if (Status ok = take_numbers(from, column, table.records, place_of); !ok) return ok;
     if (!needs_words(section)) continue;
     if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
     if (Status ok = take_words(from, column, table.records, place_of); !ok) return ok;
+  }
+  return {};
+}
+
+Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uint64_t records,
+                               const PlaceOf& place_of) {
+  const ColumnSection& section = *column.section;
+  const std::uint64_t per_record = value_count(section);
+  if (Status ok = check_lengths(section, from, per_record, place_of); !ok) return ok;
+  const float* value = from.floats.data();
+  for (std::uint64_t i = 0; i < records; ++i) {
+    const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
+    for (std::uint64_t e = 0; e < per_record; ++e) {
+      const Result<float> number =
+          number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
+      if (!number) return tl::unexpected(number.error());
+      column.moments.add(double{*number});
+    }
   }
   return {};
 }

@@ -102,6 +102,8 @@ class ColumnFit {
     Words words;      // a vocabulary is needed
   };
 
+  // A missing value counts as the number that the column gives to it.
+  static Status take_numbers(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of);
   Status take_words(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of);
 
   std::vector<Column> columns_;  // in the order of wanted_columns()

@@ -171,6 +171,21 @@ TEST_F(ColumnsTest, StandardNormalisesByTheTrainingRecordsAlone) {
   EXPECT_THAT(inputs(*load(source_of())), ElementsAre(0, 0.5F, 249.75F));
 }
 
+TEST_F(ColumnsTest, StandardCountsTheNumberOfAMissingValueInEachFormat) {
+  columns_ = {number("x"), label("k")};
+  columns_[0].normalise = Normalise::kStandard;
+  columns_[0].missing = 1;
+  EXPECT_THAT(inputs(*load_text("x,k\n,0\n3,0\n,1\n3,1\n")), ElementsAre(-1, 1, -1, 1));
+  folder_.write("a.jsonl", R"({"k":0}
+{"k":0,"x":3}
+{"k":1,"x":null}
+{"k":1,"x":3}
+)");
+  Source source = source_of("a.jsonl");
+  source.format = DataFormat::kJsonl;
+  EXPECT_THAT(inputs(*load(source)), ElementsAre(-1, 1, -1, 1));
+}
+
 TEST_F(ColumnsTest, TheTestSetUsesTheVocabularyOfTheTrainingSet) {
   columns_ = {category("w"), label("k")};
   folder_.write("1.csv", "w,k\nb,yes\n");
