@@ -29,6 +29,27 @@ tl::unexpected<Error> bad_row(const RecordBlock& block, std::uint64_t record, st
   return fail(ErrorCode::kData, place_of(block, record, begin) + ": " + what);
 }
 
+// Copies the text of a quoted field with one quote for each doubled one. Returns the number of characters.
+std::size_t copy_single_quotes(std::string_view text, char* to) {
+  char* out = to;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    *out++ = text[i];
+    if (text[i] == '"') ++i;
+  }
+  return static_cast<std::size_t>(out - to);
+}
+
+// The columns' names in a header line.
+std::vector<std::string> names_of(const std::vector<CsvField>& fields) {
+  std::vector<std::string> names;
+  names.reserve(fields.size());
+  for (const CsvField& field : fields) {
+    std::string& name = names.emplace_back(field.text);
+    if (field.has_doubled_quotes) name.resize(copy_single_quotes(field.text, name.data()));
+  }
+  return names;
+}
+
 // The rest of a block in which a row doesn't end. If a quote is at a wrong place, the row seems to go on behind it.
 tl::unexpected<Error> endless(const RecordBlock& block, std::uint64_t record, std::size_t begin) {
   std::vector<CsvField> fields;
@@ -154,15 +175,9 @@ class RowReader {
     return {};
   }
 
-  // The text with one quote for each doubled one.
   std::string_view single_quotes(std::string_view text) {
     char* const begin = table_.texts.add(text.size());
-    char* out = begin;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      *out++ = text[i];
-      if (text[i] == '"') ++i;
-    }
-    return {begin, static_cast<std::size_t>(out - begin)};
+    return {begin, copy_single_quotes(text, begin)};
   }
 
   bool is_missing(std::string_view field) const {
@@ -258,19 +273,19 @@ Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const
   const bool has_header = has_header_line(wanted);
   if (!has_header) header.bytes = begin;
   header.rows_line = line_at(rest, header.bytes);
+  const std::vector<std::string> names = names_of(fields);
   for (const WantedColumn& column : wanted) {
     std::size_t place = 0;
     if (has_header) {
-      const auto found = std::find_if(fields.begin(), fields.end(),
-                                      [&column](const CsvField& field) { return field.text == column.name; });
-      place = static_cast<std::size_t>(found - fields.begin());
+      const auto found = std::find(names.begin(), names.end(), column.name);
+      place = static_cast<std::size_t>(found - names.begin());
     } else {
       std::from_chars(column.name.data(), column.name.data() + column.name.size(), place);
     }
     if (place >= fields.size()) {
       std::string has = std::to_string(fields.size()) + " columns";
       for (std::size_t i = 0; has_header && i < std::min<std::size_t>(fields.size(), 50); ++i)
-        has += (i == 0 ? ": " : ", ") + shown_text(fields[i].text);
+        has += (i == 0 ? ": " : ", ") + shown_text(names[i]);
       return bad_row(rest, 0, begin,
                      "no column '" + column.name + "' in the first line, which has " + has +
                          ": correct [data.columns] or the file");

@@ -68,6 +68,14 @@ TEST_F(CsvRows, NumbersAreColumnsWithoutAHeader) {
   EXPECT_THAT(table_.columns[1].integers, ElementsAre(7, 8));
 }
 
+TEST_F(CsvRows, NamesMayHaveCommasAndQuotes) {
+  const std::string line = "\"size, \"\"in\"\"\", w.\xC3\xBC \n";
+  ASSERT_EQ(read(line + "7,a\n", {{"w.\xC3\xBC", ValueKind::kBytes}, {"size, \"in\"", ValueKind::kInteger}}), "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("a"));
+  EXPECT_THAT(table_.columns[1].integers, ElementsAre(7));
+  EXPECT_THAT(read(line + "7,a\n"), HasSubstr("which has 2 columns: 'size, \"in\"', 'w.\xC3\xBC'"));
+}
+
 TEST_F(CsvRows, OnlySomeRowsAreDecoded) {
   ASSERT_EQ(read("w,x\na,1\nb,2\nc,3\n"), "");
   RecordBlock rows = block_of(content_);
