@@ -21,7 +21,8 @@ struct RecordRange {
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
 };
 
-// Calls use(table, reader) for each table of the file. Returns the number of records.
+// Calls use(table, reader, number of the table's first record) for each table of the file. `use` may change the table.
+// Returns the number of records of the file.
 template <typename Use>
 Result<std::uint64_t> for_each_table(const Source& source, const std::string& path, const Use& use) {
   const Result<std::unique_ptr<TableReader>> reader = TableReader::open(source, path);
@@ -32,8 +33,8 @@ Result<std::uint64_t> for_each_table(const Source& source, const std::string& pa
     const Result<bool> more = (*reader)->next(table);
     if (!more.has_value()) return tl::unexpected(more.error());
     if (!*more) return records;
-    if (Status ok = use(table, **reader, records); !ok) return tl::unexpected(std::move(ok.error()));
-    records += table.records;
+    const std::uint64_t first = std::exchange(records, records + table.records);
+    if (Status ok = use(table, **reader, first); !ok) return tl::unexpected(std::move(ok.error()));
   }
 }
 

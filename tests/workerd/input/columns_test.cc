@@ -186,6 +186,26 @@ TEST_F(ColumnsTest, StandardCountsTheNumberOfAMissingValueInEachFormat) {
   EXPECT_THAT(inputs(*load(source)), ElementsAre(-1, 1, -1, 1));
 }
 
+// A file of more than 1 MiB is read in several parts.
+TEST_F(ColumnsTest, LargeFileFitsByTheTrainingRecordsAlone) {
+  columns_ = {category("w"), label("k")};
+  constexpr std::uint64_t kBegin = 100'000;
+  constexpr std::uint64_t kEnd = 500'000;
+  std::string text = "w,k\n";
+  for (std::uint64_t i = 0; i < 600'000; ++i)
+    text += std::string(i < kBegin ? "before"
+                        : i < kEnd ? "within"
+                                   : "after") +
+            (i == kBegin || i + 1 == kEnd ? " the edge" : "") + ",0\n";
+  folder_.write("a.csv", text);
+  Source source = source_of();
+  source.begin = kBegin;
+  source.end = kEnd;
+  const auto training = load(source);
+  ASSERT_NE(training, nullptr);
+  EXPECT_THAT(training->fitted_columns()->columns[0].vocabulary, ElementsAre("within", "within the edge"));
+}
+
 TEST_F(ColumnsTest, TheTestSetUsesTheVocabularyOfTheTrainingSet) {
   columns_ = {category("w"), label("k")};
   folder_.write("1.csv", "w,k\nb,yes\n");

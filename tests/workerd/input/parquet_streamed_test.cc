@@ -168,6 +168,22 @@ TEST_F(ParquetStreamed, RecordsOfARangeAreThoseOfTheSameSetInMemory) {
   }
 }
 
+TEST_F(ParquetStreamed, LengthsOfARangeAreThoseOfItsRecords) {
+  write_files(3, 500, 120);
+  Source source = source_of(ShuffleKind::kBlocks);
+  ColumnSection word = section_of("word", ColumnKind::kBytes);
+  word.from = "w";
+  word.length = 9;
+  source.columns.push_back(word);
+  source.bucket_by = "word";
+  source.begin = 230;
+  source.end = 1203;
+  const auto dataset = load(source);
+  ASSERT_NE(dataset, nullptr);
+  ASSERT_EQ(dataset->lengths().size(), 1203U - 230U);
+  for (std::uint64_t i = 0; i < dataset->records(); ++i) EXPECT_EQ(dataset->lengths()[i], 1 + (230 + i) % 7) << i;
+}
+
 // A record takes 20 bytes: two inputs, a category and a label.
 TEST_F(ParquetStreamed, SetsLargerThanMemoryNeedBlocks) {
   write_files(4, 400, 100);
