@@ -279,6 +279,8 @@ Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const
     if (has_header) {
       const auto found = std::find(names.begin(), names.end(), column.name);
       place = static_cast<std::size_t>(found - names.begin());
+      if (found != names.end() && std::find(found + 1, names.end(), column.name) != names.end())
+        return bad_row(rest, 0, begin, "two columns '" + column.name + "' in the first line: rename one of them");
     } else {
       std::from_chars(column.name.data(), column.name.data() + column.name.size(), place);
     }

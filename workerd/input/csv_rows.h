@@ -28,7 +28,7 @@ struct CsvHeader {
 };
 
 // Reads the header of a block that begins with the file. Returns nothing if the block has to be longer. Errors, kData:
-// a wanted column isn't there, quotes are wrong, or the line is longer than kMaxCsvRecordBytes.
+// a wanted column isn't there or is there twice, quotes are wrong, or the line is longer than kMaxCsvRecordBytes.
 Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted);
 
 // Replaces `records` by the places of the whole rows in the block, which lies behind the header. Returns how many bytes

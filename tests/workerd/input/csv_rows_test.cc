@@ -94,6 +94,8 @@ TEST_F(CsvRows, WrongOnesAreRefusedWithLineAndColumn) {
   EXPECT_THAT(read("w,x\n\"a\"\n"), HasSubstr("x:2: 1 fields, expected 2"));
   EXPECT_THAT(read("w,x\na" + std::string(1000, ',') + "\n"), HasSubstr("x:2: 1001 fields, expected 2"));
   EXPECT_THAT(read("\nw,y\n"), HasSubstr("x:2: no column 'x' in the first line, which has 2 columns: 'w', 'y'"));
+  EXPECT_EQ(read("w,x,x\na,1,2\n"), "x:1: two columns 'x' in the first line: rename one of them");
+  EXPECT_EQ(read("w,x,y,y\na,1,2,2\n"), "") << "y isn't used";
   EXPECT_THAT(read("w,x\n\"a\"b,1\n"), HasSubstr("x:2: text after the closing quote"));
   EXPECT_THAT(read("w,x\na,1\n5\" pipe,1\n"), HasSubstr("x:3: a quote within the field '5'"));
   EXPECT_THAT(read("w,x\na,1\n\"b,1\n"), HasSubstr("x:3: a quoted field isn't closed"));
