@@ -240,7 +240,10 @@ class UpTest(LastingClusterTest):
 
     def test_signal_is_among_the_last_lines(self):
         out, _ = self.up_fails("    os.kill(os.getpid(), signal.SIGSEGV)\n")
-        self.assertRegex(out.splitlines()[-3], "job bad failed because of worker/.*signal 11 .Segmentation fault. .in this worker's step")
+        # Behind the signal comes the stack that Python printed.
+        last = "\n".join(out.splitlines()[-12:])
+        self.assertRegex(last, "job bad failed because of worker/.*signal 11 .Segmentation fault. .in this worker's step")
+        self.assertIn("Fatal Python error: Segmentation fault", last)
 
     def test_skipped_steps_are_told_once_and_counted_at_the_end_and_by_status(self):
         gradient = "np.full((2, 3), np.nan if 7 in batch.x else 0)"  # in the step that has record 7
