@@ -98,6 +98,11 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
   return {};
 }
 
+// pandas writes a missing label so. As a word it would silently make classes of all other numbers.
+static bool is_nan(std::string_view word) {
+  return word == "nan" || word == "NaN" || word == "NAN";
+}
+
 Status ColumnFit::take_words(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) {
   const ColumnSection& section = *column.section;
   Words& words = column.words;
@@ -107,7 +112,7 @@ Status ColumnFit::take_words(const TableColumn& from, Column& column, std::uint6
     const std::string_view word = stripped(from.bytes[i], section.strip);
     if (i > 0 && word == last) continue;
     last = word;
-    if (is_label && word.empty()) return no_label(section, place_of(i));
+    if (is_label && (word.empty() || is_nan(word))) return no_label(section, place_of(i));
     if (is_label && words.are_numbers) {
       if (const std::optional<double> number = number_in_word(word)) {
         take_number(*number, words.range);

@@ -237,6 +237,7 @@ TEST_F(ColumnsTest, LabelsLoseTheCharactersOfStripAtTheirEnd) {
 TEST_F(ColumnsTest, LabelsThatAreNumbersStayNumbers) {
   columns_ = {number("x"), label("k")};
   EXPECT_THAT(values<float>(*load_text("x,k\n1,0.5\n1,-2\n"), "labels"), ElementsAre(0.5F, -2));
+  expect_bad("x,k\n1,0.5\n1,nan\n", {"a.csv:3: no label in column 'k'"});
 }
 
 TEST_F(ColumnsTest, HashesNeverChange) {
