@@ -213,8 +213,9 @@ class TraceTest(SystemTest):
 
         def requests():
             with urllib.request.urlopen(f"http://{chief}/metrics", timeout=20) as page:
-                counts = re.findall(r'^disttrain_rpc_requests_total{.*op="StatusRequest".*} (\d+)$',
+                counts = re.findall(r'^disttrain_rpc_requests_total{.*op="status_request".*} (\d+)$',
                                     page.read().decode(), re.MULTILINE)
+            self.assertTrue(counts, "the metric of requests")
             return sum(map(int, counts))
         before = requests()
         # `up` has got this status, and waits for the trace.
