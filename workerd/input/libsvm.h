@@ -16,7 +16,7 @@ namespace disttrain::input {
 inline constexpr std::uint32_t kMaxLibsvmWidth = 1 << 24;
 
 struct LibsvmShape {
-  std::uint32_t width = 0;  // values of a record, from 1 to kMaxLibsvmWidth
+  std::uint32_t width = 1;  // values of a record, from 1 to kMaxLibsvmWidth
   bool one_based = true;    // whether the indices are 1 to `width`, and not 0 to `width` - 1
 };
 

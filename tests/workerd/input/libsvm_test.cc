@@ -51,6 +51,15 @@ TEST_F(Libsvm, LabelsMayBeWords) {
   EXPECT_THAT(table_.columns[1].bytes, ElementsAre("cat", "2-3"));
 }
 
+// [data.columns] may name the label alone.
+TEST_F(Libsvm, LabelsAreReadWithoutFeatures) {
+  content_ = "2 1:5 3:x\n-1\n";
+  const RecordBlock block = block_of(content_);
+  ASSERT_TRUE(find_lines(block, places_));
+  EXPECT_EQ(error_of(decode_libsvm(block, places_, {{"label", ValueKind::kFloat}}, LibsvmShape(), table_)), "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(2, -1));
+}
+
 TEST_F(Libsvm, WrongLinesAreRefused) {
   EXPECT_EQ(decode("1 1:1\n\n1 1:x\n"), "x:3: 'x' in column 'features', expected a finite number: correct the line");
   EXPECT_THAT(decode("1.5 1:1\n"), HasSubstr("x:1: '1.5' in column 'label', expected a whole number"));
