@@ -50,7 +50,8 @@ Result<std::vector<T>> read_parallel(std::span<const std::string> paths, Read re
     Error error = std::move(result.error());
     const auto others = std::count_if(results.begin() + static_cast<std::ptrdiff_t>(i) + 1, results.end(),
                                       [](const std::optional<Result<T>>& other) { return !other->has_value(); });
-    if (others > 0) error.message += "\n(and " + std::to_string(others) + " more files can't be read)";
+    if (others > 0)
+      error.message += "; " + std::to_string(others) + (others == 1 ? " more file" : " more files") + " can't be read";
     return tl::unexpected(std::move(error));
   }
   return values;

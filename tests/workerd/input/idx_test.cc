@@ -307,7 +307,8 @@ TEST_F(PackedIdx, FirstBadFileOfSeveralIsNamedAndTheOthersCounted) {
   write_images("bad");
   folder_.write("y-images.gz", "bad");
   folder_.write("y-labels.gz", gzip(idx_bytes({1}, {1})));
-  expect_error(source(kIdx, folder_, "?-images.gz"), ErrorCode::kData, {folder_ / "x-images.gz", "1 more files"});
+  expect_error(source(kIdx, folder_, "?-images.gz"), ErrorCode::kData,
+               {folder_ / "x-images.gz", "; 1 more file can't be read"});
 }
 
 TEST(MnistMini, IsRead) {
