@@ -15,13 +15,18 @@ namespace {
 // About as much as a disk reads in 10 ms. Smaller blocks cost seeks, larger ones memory.
 constexpr std::uint64_t kStreamedBlockBytes = std::uint64_t{4} << 20;
 
-// Rounded up, in a unit that is small enough to tell a size from a slightly smaller one.
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::uint64_t kMany = 64;
-  if (bytes < kMany << 10) return std::to_string(bytes) + " bytes";
-  const auto in_units = [bytes](int shift) { return (bytes + (std::uint64_t{1} << shift) - 1) >> shift; };
-  if (bytes < kMany << 20) return std::to_string(in_units(10)) + " KiB";
-  return std::to_string(in_units(20)) + " MiB";
+// Two sizes in the same unit, so that the larger one also has the larger number: `needed` is rounded up, and `memory`
+// down.
+struct MemoryTexts {
+  std::string needed;
+  std::string memory;
+};
+
+MemoryTexts memory_texts(std::uint64_t needed, std::uint64_t memory) {
+  const bool is_small = memory < std::uint64_t{10} << 20;
+  const std::uint64_t unit = is_small ? 1 << 10 : 1 << 20;
+  const std::string name = is_small ? " KiB" : " MiB";
+  return {std::to_string((needed + unit - 1) / unit) + name, std::to_string(memory / unit) + name};
 }
 
 // The blocks with records of the data set, and the memory that their encoded records take.
@@ -53,9 +58,10 @@ Status check_window(const Source& source, const RecordSource& records, const Blo
   const std::uint64_t needed = std::min(blocks * sizes.largest_bytes, sizes.all_bytes);
   if (needed <= memory) return {};
   const std::string smaller = records.smaller_blocks();
+  const MemoryTexts texts = memory_texts(needed, memory);
   return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records of " + std::to_string(blocks) +
-                                      (blocks == 1 ? " block take up to " : " blocks take up to ") + size_text(needed) +
-                                      ", but " + source.section + " may use " + size_text(memory) +
+                                      (blocks == 1 ? " block take up to " : " blocks take up to ") + texts.needed +
+                                      ", but " + source.section + " may use " + texts.memory +
                                       " of memory: raise data.memory" +
                                       (shuffles && blocks > 2 ? ", lower data.shuffle_window" : "") +
                                       (smaller.empty() ? "" : ", or " + smaller));
@@ -105,13 +111,14 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   const BlockSizes sizes = sizes_of(options, **records, encoder);
   const bool by_blocks = source.shuffle == ShuffleKind::kNone || source.shuffle == ShuffleKind::kBlocks;
   const bool is_random = needs_blocks && !by_blocks;  // any block may be needed at any time
-  if (is_random && sizes.all_bytes > options.memory)
-    return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records take " +
-                                        size_text(sizes.all_bytes) + ", but " + source.section + " may use " +
-                                        size_text(options.memory) + " of memory (data.memory), and " + why_blocks +
-                                        ": set data.shuffle = \"blocks\", " +
+  if (is_random && sizes.all_bytes > options.memory) {
+    const MemoryTexts texts = memory_texts(sizes.all_bytes, options.memory);
+    return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records take " + texts.needed + ", but " +
+                                        source.section + " may use " + texts.memory + " of memory (data.memory), and " +
+                                        why_blocks + ": set data.shuffle = \"blocks\", " +
                                         (source.format == DataFormat::kParquet ? "" : "or decompress the files, ") +
                                         "or raise data.memory");
+  }
   if (options.keeps_blocks)
     if (Status ok = check_window(source, **records, sizes, options.memory); !ok)
       return tl::unexpected(std::move(ok.error()));

@@ -198,9 +198,10 @@ TEST_F(ParquetStreamed, SetsLargerThanMemoryNeedBlocks) {
   expect_equal(*memory, *blocks, first_records(1600));
   expect_equal(*memory, *in_order, first_records(1600));
   expect_equal(*memory, *in_order, {1599, 0, 1599, 1});
-  expect_error(source_of(ShuffleKind::kNone, two_blocks - 1), ErrorCode::kConfig,
-               {"the records of 2 blocks take up to 4000 bytes, but data may use 3999 bytes of memory",
-                "raise data.memory, or write the files with smaller row groups"});
+  expect_error(
+      source_of(ShuffleKind::kNone, two_blocks - 1), ErrorCode::kConfig,
+      {"the records of 2 blocks take up to 4 KiB, but data may use 3 KiB of memory: raise data.memory, or write the "
+       "files with smaller row groups"});
   Source wide = source_of(ShuffleKind::kBlocks, two_blocks);
   wide.shuffle_window = 2;
   expect_error(wide, ErrorCode::kConfig, {"lower data.shuffle_window, or write the files with smaller row groups"});

@@ -168,6 +168,14 @@ TEST_F(Streamed, CompressedFilesNeedBlocksAndMemoryForThem) {
               testing::AllOf(HasSubstr("raise data.memory"), Not(HasSubstr("data.shuffle_window"))));
 }
 
+TEST_F(Streamed, ErrorSaysHowMuchMoreMemoryTheRecordsNeed) {
+  write_files(5, 300, true);
+  EXPECT_THAT(error_of(source_of(1000), ErrorCode::kConfig),
+              testing::ContainsRegex("the records take [1-9][0-9]* KiB, but data may use 0 KiB of memory"));
+  EXPECT_THAT(error_of(source_of(1000, ShuffleKind::kNone), ErrorCode::kConfig),
+              testing::ContainsRegex("of 2 blocks take up to [1-9][0-9]* KiB, but data may use 0 KiB of memory"));
+}
+
 TEST_F(Streamed, SeveralThreadsGetTheSameBlocks) {
   write_files(40, 300, true);
   std::uint64_t bytes = 0;
