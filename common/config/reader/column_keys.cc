@@ -398,6 +398,11 @@ void check_columns(const JobConfig& job, Reading& reading) {
       reading.refuse("data.columns." + column.name, "data.columns." + column.name + " takes " + quoted(from) +
                                                         " of the files, but image files have \"image\" and \"class\" "
                                                         "(the name of their folder); name one of them with from");
+    if (data.format == DataFormat::kImages && (column.kind == ColumnKind::kNumeric || is_weight(column)))
+      reading.refuse("data.columns." + column.name + ".kind",
+                     "data.columns." + column.name + ".kind is \"" + (is_weight(column) ? "weight" : "numeric") +
+                         "\", but image files have no numbers; expected \"image\" for \"image\", and \"label\" or "
+                         "\"category\" for \"class\"");
     if (data.format == DataFormat::kLibsvm && column.kind != ColumnKind::kIgnore && from != "features" &&
         from != "label")
       reading.refuse("data.columns." + column.name, "data.columns." + column.name + " takes " + quoted(from) +

@@ -126,6 +126,24 @@ TEST(ColumnKeys, OnlyNumbersImagesAndLabelsCanBeMixed) {
   EXPECT_THAT(error_of(x + "z = { kind = \"weight\" }\n", mix), HasSubstr("data.mix can't mix data.columns.z"));
 }
 
+TEST(ColumnKeys, OfImageFilesAreNoNumbers) {
+  const auto error_of_images = [](const std::string& column) {
+    std::string text = job_of_columns("photo = { kind = \"image\", from = \"image\", shape = [3, 8, 8] }\n" + column +
+                                      "label = { kind = \"label\", from = \"class\" }\n");
+    text.replace(text.find("\"csv\""), 5, "\"images\"");
+    text.replace(text.find("builtin = \"wide_deep\""), 21, "program = \"/step.pt2\"");
+    text.replace(text.find("loss = \"sigmoid_cross_entropy\"\n"), 31, "");
+    const Result<JobConfig> job = read_job(text);
+    return job ? "" : job.error().message;
+  };
+  EXPECT_EQ(error_of_images(""), "");
+  EXPECT_THAT(error_of_images("w = { kind = \"weight\", from = \"class\" }\n"),
+              HasSubstr("data.columns.w.kind is \"weight\", but image files have no numbers; expected \"image\" for "
+                        "\"image\", and \"label\" or \"category\" for \"class\""));
+  EXPECT_THAT(error_of_images("x = { kind = \"numeric\", from = \"image\" }\n"),
+              HasSubstr("data.columns.x.kind is \"numeric\", but image files have no numbers"));
+}
+
 TEST(ColumnKeys, MissingWordsNeedColumns) {
   std::string job = job_of_columns("", "missing = [\"?\"]\n");
   job.replace(job.find("[data.columns]"), 14, "");
