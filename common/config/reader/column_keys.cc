@@ -427,6 +427,10 @@ void check_columns(const JobConfig& job, Reading& reading) {
       reading.refuse("data.columns." + column.name,
                      "data.columns." + column.name +
                          " is a weight, which model.builtin = \"transformer\" doesn't take; leave the column out");
+    if ((is_number(column) || is_one_hot(column)) && job.model.builtin == "transformer")
+      reading.refuse("data.columns." + column.name,
+                     "data.columns." + column.name +
+                         " gives numbers, which model.builtin = \"transformer\" doesn't take; leave the column out");
     if (is_dense && is_category(column))
       reading.refuse("data.columns." + column.name,
                      "data.columns." + column.name + " is a category, which model.builtin = \"" + job.model.builtin +

@@ -285,6 +285,20 @@ TEST(ColumnKeys, OfBytesMustFitTheModel) {
   EXPECT_THAT(mixed.error().message, HasSubstr("can't mix data.columns.text"));
 }
 
+TEST(ColumnKeys, OfATransformerAreSequences) {
+  const auto error_beside_text = [](const std::string& column) {
+    const Result<JobConfig> job =
+        read_job(job_of_sequences("bytes", "length = 65", "jsonl", "", "builtin = \"transformer\"") + column);
+    return job ? "" : job.error().message;
+  };
+  EXPECT_EQ(error_beside_text(""), "");
+  EXPECT_THAT(error_beside_text("x = { kind = \"numeric\" }\n"),
+              HasSubstr("data.columns.x gives numbers, which model.builtin = \"transformer\" doesn't take; leave the "
+                        "column out"));
+  EXPECT_THAT(error_beside_text("x = { kind = \"category\", one_hot = true }\n"),
+              HasSubstr("data.columns.x gives numbers, which"));
+}
+
 TEST(ColumnKeys, OfBytesNeedNoTokenizerForTheVocabulary) {
   const Result<JobConfig> job =
       read_job(job_of_sequences("bytes", "length = 65", "jsonl", "", "builtin = \"transformer\""));
