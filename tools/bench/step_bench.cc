@@ -133,12 +133,12 @@ class RandomDataset final : public input::Dataset {
   std::shared_ptr<const input::FittedColumns> fitted_columns() const override { return nullptr; }
   Status gather(std::span<const std::uint64_t>, std::span<const input::ColumnOut> columns,
                 const input::Draw&) const override {
-    for (const auto& [as, out, from] : columns) {
-      const std::uint64_t limit = as.limit > 0 ? as.limit : 2;
-      if (as.dtype == DType::kFloat32) fill<float>(out, 2);
-      if (as.dtype == DType::kUint8) fill<std::uint8_t>(out, limit);
-      if (as.dtype == DType::kInt32) fill<std::int32_t>(out, limit);
-      if (as.dtype == DType::kInt64) fill<std::int64_t>(out, limit);
+    for (const input::ColumnOut& column : columns) {
+      const std::uint64_t limit = column.as.limit > 0 ? column.as.limit : 2;
+      if (column.as.dtype == DType::kFloat32) fill<float>(column.out, 2);
+      if (column.as.dtype == DType::kUint8) fill<std::uint8_t>(column.out, limit);
+      if (column.as.dtype == DType::kInt32) fill<std::int32_t>(column.out, limit);
+      if (column.as.dtype == DType::kInt64) fill<std::int64_t>(column.out, limit);
     }
     return {};
   }
