@@ -1,6 +1,15 @@
 #include "transport/connection.h"
 
+#include <algorithm>
+
 namespace disttrain::transport {
+
+Result<Bytes> ConnectionHandler::payload_lent(const wire::FrameHeader& header, Bytes control, const LentPayload& lent) {
+  const Result<MutableBytes> landing = payload_landing(header, control);
+  if (!landing) return tl::unexpected(landing.error());
+  std::ranges::copy(lent.bytes, landing->begin());
+  return *landing;
+}
 
 Status try_to_listen(asio::io_context& loop, Transport& transport, const std::string& address) {
   if (address.starts_with("fd:")) return {};

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "common/os/arena.h"
 #include "common/result.h"
 #include "common/time.h"
 #include "transport/traffic.h"
@@ -29,6 +30,9 @@ using MutableBytes = std::span<std::byte>;
 enum class Payload {
   // Until on_sent(cookie). If the cookie is 0: until an answer of the peer shows that the payload has arrived.
   kFrozenUntilSent,
+  // Until an answer of the peer shows that it doesn't use the payload any more. If both ends share memory, the peer may
+  // read the payload in place. on_sent(cookie) comes when the transport itself doesn't need it any more.
+  kFrozenUntilAnswered,
   // Only until send() returns. send() tries one write straight from the payload, and copies the rest.
   kCopied,
 };
@@ -39,6 +43,20 @@ struct OutgoingFrame {
   Bytes payload;             // see `lifetime`
   Payload lifetime = Payload::kFrozenUntilSent;
   std::uint64_t cookie = 0;  // the argument of on_sent(); if it is 0, on_sent() isn't called, which saves a turn
+
+  // If both ends share memory, the peer may write the payloads of its answers into the memory that the newest frame has
+  // offered here, before it sends them. So the caller must not use this memory while an answer is due. Empty: the offer
+  // of an earlier frame stays.
+  MutableBytes answers = {};
+  // For an answer: the byte of the peer's offered memory at which the payload belongs. The peer's payload_landing() must
+  // return the same memory for it.
+  std::optional<std::uint64_t> answer_at = std::nullopt;
+};
+
+// A payload in memory of the peer, which both ends have mapped.
+struct LentPayload {
+  Bytes bytes;
+  std::shared_ptr<const void> keeps;  // the bytes stay mapped while it lives, also after the connection's end
 };
 
 // The owner of a connection, which handles the frames that arrive. The connection calls it on the connection's loop,
@@ -52,6 +70,11 @@ class ConnectionHandler {
   // the connection closes with that error before it receives any payload. It is called only for frames of a known type
   // that have a payload; the transport receives the payload of an unknown type into memory of its own.
   virtual Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes control) = 0;
+
+  // Comes instead of payload_landing() for a payload that the sender keeps frozen until it is answered, and that this
+  // process can read in place. Returns the payload for on_frame(). By default that is a copy, in payload_landing(). A
+  // handler that returns lent.bytes must read them before it answers the frame. It may keep `lent.keeps`.
+  virtual Result<Bytes> payload_lent(const wire::FrameHeader& header, Bytes control, const LentPayload& lent);
 
   // A whole frame has arrived, and its payload is verified. `control` and `payload` are valid until this call returns.
   // The call may close or destroy the connection; from then on `control` and `payload` are invalid. The memory from
@@ -81,6 +104,10 @@ class Connection {
   // queued_bytes() before it sends.
   virtual void send(const OutgoingFrame& frame) = 0;
   virtual std::size_t queued_bytes() const = 0;
+
+  // Lets the peer read payloads and write answers in blocks of this arena, if both ends are on one host. The arena must
+  // be shared, and outlive the connection.
+  virtual void share(const Arena&) {}
 
   // While receiving is paused, the connection receives at most the rest of the current frame, and doesn't pass this
   // frame to the handler.

@@ -7,7 +7,8 @@
 #include <cstring>
 #include <optional>
 
-#include "transport/tcp/connection.h"
+#include "transport/tcp/channel.h"
+#include "transport/tcp/socket.h"
 #include "transport/tcp/transport.h"
 
 namespace disttrain::transport {
@@ -101,12 +102,12 @@ class Dial : public std::enable_shared_from_this<Dial> {
   }
 
   void connected() {
-    TcpSocket socket;
-    socket.peer = to_string(endpoints_[next_ - 1]);
-    socket.fd = Descriptor(socket_->release());
-    socket.traffic = traffic_;
+    Descriptor socket(socket_->release());
     socket_.reset();
-    auto connection = std::make_unique<TcpConnection>(loop_, std::move(socket), options_);
+    StreamStart start = describe_socket(socket.get(), options_, traffic_);
+    start.peer = to_string(endpoints_[next_ - 1]);
+    auto channel = std::make_unique<TcpChannel>(loop_, std::move(socket));
+    auto connection = std::make_unique<StreamConnection>(loop_, std::move(channel), std::move(start));
     OutgoingFrame hello;
     hello.header = header_;
     hello.control = control_;

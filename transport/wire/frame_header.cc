@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMagicAt = 0, kVersionAt = 4, kTypeAt = 6, kJobAt = 8, kControlBytesAt = 12, kGenerationAt = 16,
                       kSequenceAt = 24, kPayloadBytesAt = 32, kPayloadChecksumAt = 40, kChecksumKindAt = 44,
-                      kHeaderChecksumAt = 60;
+                      kHasPlaceAt = 45, kHeaderChecksumAt = 60;
 
 // Writes an integer in little-endian order, on every host. Compilers turn the loop into one instruction.
 template <typename Integer>
@@ -60,7 +60,7 @@ std::uint64_t max_payload_bytes(FrameType type) {
 }
 
 HeaderBytes encode_header(const FrameHeader& header, std::span<const std::byte> control,
-                          std::span<const std::byte> payload, ChecksumKind kind) {
+                          std::span<const std::byte> payload, ChecksumKind kind, std::span<const std::byte> place) {
   DISTTRAIN_CHECK_LE(control.size(), kMaxControlBytes);
   DISTTRAIN_CHECK_LE(payload.size(), max_payload_bytes(header.type));
   HeaderBytes bytes{};
@@ -69,7 +69,7 @@ HeaderBytes encode_header(const FrameHeader& header, std::span<const std::byte> 
   put(to + kVersionAt, header.version);
   put(to + kTypeAt, static_cast<std::uint16_t>(header.type));
   put(to + kJobAt, header.job.value);
-  put(to + kControlBytesAt, static_cast<std::uint32_t>(control.size()));
+  put(to + kControlBytesAt, static_cast<std::uint32_t>(control.size() + place.size()));
   put(to + kGenerationAt, header.generation.value);
   put(to + kSequenceAt, header.sequence.value);
   put(to + kPayloadBytesAt, static_cast<std::uint64_t>(payload.size()));
@@ -77,8 +77,26 @@ HeaderBytes encode_header(const FrameHeader& header, std::span<const std::byte> 
     put(to + kPayloadChecksumAt, crc32c(payload));
     to[kChecksumKindAt] = static_cast<std::byte>(kind);
   }
-  put(to + kHeaderChecksumAt, crc32c(control, crc32c(std::span(bytes).first<kHeaderChecksumAt>())));
+  if (!place.empty()) to[kHasPlaceAt] = std::byte{1};
+  const std::uint32_t fixed = crc32c(std::span(bytes).first<kHeaderChecksumAt>());
+  put(to + kHeaderChecksumAt, crc32c(control, crc32c(place, fixed)));
   return bytes;
+}
+
+PlaceBytes encode_place(const PayloadPlace& place) {
+  const std::uint64_t words[] = {static_cast<std::uint64_t>(place.kind), place.block,          place.offset,
+                                 place.offered_block,                    place.offered_offset, place.offered_bytes};
+  PlaceBytes bytes;
+  for (std::size_t i = 0; i < std::size(words); ++i) put(bytes.data() + i * sizeof words[0], words[i]);
+  return bytes;
+}
+
+Result<PayloadPlace> decode_place(std::span<const std::byte, kPlaceBytes> bytes) {
+  std::uint64_t words[kPlaceBytes / sizeof(std::uint64_t)];
+  for (std::size_t i = 0; i < std::size(words); ++i) words[i] = get<std::uint64_t>(bytes.data() + i * sizeof words[0]);
+  if (words[0] > static_cast<std::uint64_t>(PayloadPlace::Kind::kPlaced))
+    return nonsense("payloads of kind " + std::to_string(words[0]) + " are unknown");
+  return PayloadPlace{static_cast<PayloadPlace::Kind>(words[0]), words[1], words[2], words[3], words[4], words[5]};
 }
 
 std::uint16_t foreign_hello_version(std::span<const std::byte, kLastingHeaderBytes> begin) {
@@ -105,7 +123,12 @@ Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes
   header.payload_bytes = get<std::uint64_t>(from + kPayloadBytesAt);
   header.payload_checksum = get<std::uint32_t>(from + kPayloadChecksumAt);
   const auto kind = std::to_integer<unsigned>(from[kChecksumKindAt]);
-  if (header.control_bytes > kMaxControlBytes)
+  const auto has_place = std::to_integer<unsigned>(from[kHasPlaceAt]);
+  header.has_place = has_place == 1;
+  if (has_place > 1) return nonsense("its byte 45 is " + std::to_string(has_place) + "; expected 0 or 1");
+  if (header.has_place && header.control_bytes < kPlaceBytes)
+    return nonsense("a control part of " + std::to_string(header.control_bytes) + " bytes has no room for a place");
+  if (header.control_bytes - (header.has_place ? kPlaceBytes : 0) > kMaxControlBytes)
     return nonsense("a control part of " + std::to_string(header.control_bytes) + " bytes; at most " +
                     std::to_string(kMaxControlBytes) + " are allowed");
   if (header.payload_bytes > max_payload_bytes(header.type))

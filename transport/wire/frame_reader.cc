@@ -12,7 +12,8 @@ namespace disttrain::wire {
 FrameReader::FrameReader() : staging_(kHeaderBytes + 2 * kReadAhead) {}
 
 std::span<const std::byte> FrameReader::control() const {
-  return std::span(staging_).subspan(control_at_, header_.control_bytes);
+  const std::size_t before = header_.has_place ? kPlaceBytes : 0;
+  return std::span(staging_).subspan(control_at_ + before, header_.control_bytes - before);
 }
 
 FrameReader::Room FrameReader::room() {
@@ -65,6 +66,17 @@ void FrameReader::land(std::span<std::byte> landing) {
   state_ = State::kPayload;
 }
 
+void FrameReader::take_place(std::span<std::byte> payload) {
+  DISTTRAIN_CHECK(state_ == State::kPlace);
+  if (place_.kind == PayloadPlace::Kind::kInFrame) {
+    state_ = State::kBeforeLanding;
+    return;
+  }
+  DISTTRAIN_CHECK_EQ(payload.size(), header_.payload_bytes);
+  landing_ = payload;
+  state_ = State::kElsewhere;
+}
+
 Result<FrameReader::Event> FrameReader::next() {
   for (;;) {
     switch (state_) {
@@ -89,6 +101,8 @@ Result<FrameReader::Event> FrameReader::next() {
                                             std::to_string(static_cast<unsigned>(header->type)) +
                                             " with a payload of " + std::to_string(header->payload_bytes) +
                                             " bytes; expected a hello, without a payload");
+        if (header->has_place && !takes_places_)
+          return fail(ErrorCode::kData, "the peer sent a frame whose payload is in shared memory, but shares none");
         expects_hello_ = false;
         header_ = *header;
         state_ = State::kControl;
@@ -109,12 +123,25 @@ Result<FrameReader::Event> FrameReader::next() {
         landing_ = {};
         landed_ = 0;
         checksum_ = 0;
+        state_ = State::kBeforeLanding;
+        if (!header_.has_place) break;
+        const Result<PayloadPlace> place = decode_place(control.first<kPlaceBytes>());
+        if (!place) return tl::unexpected(place.error());
+        place_ = *place;
+        state_ = State::kPlace;
+        return Event::kPlace;
+      }
+      case State::kPlace:
+        return Event::kPlace;
+      case State::kBeforeLanding:
         state_ = State::kLanding;
         if (header_.payload_bytes != 0 && known(header_.type)) return Event::kNeedLanding;
         own_landing_.resize(header_.payload_bytes);
         land(own_landing_);
         break;
-      }
+      case State::kElsewhere:
+        state_ = State::kWhole;
+        return Event::kFrame;
       case State::kLanding:
         return Event::kNeedLanding;
       case State::kPayload:

@@ -31,6 +31,9 @@ class FrameReader {
     kNeedBytes,     // the caller must read more bytes into room() and call received()
     kNeedLanding,   // header() and control() are verified; the caller must call land() next
     kFrame,         // a frame is whole; header(), control() and payload() are valid until the next call of next()
+    // Only if the reader takes places: the frame has a PayloadPlace. header(), control() and place() are verified; the
+    // caller must call take_place() next.
+    kPlace,
     kForeignHello,  // a hello of another version; only version and type of header() are valid
   };
 
@@ -44,6 +47,9 @@ class FrameReader {
   // Demands that the next frame be a hello without a payload. For any other frame, next() returns an error as soon as
   // the header has arrived.
   void expect_hello() { expects_hello_ = true; }
+
+  // From now on frames may have a PayloadPlace, because both ends share memory. Otherwise such a frame is malformed.
+  void take_places() { takes_places_ = true; }
 
   // The memory into which the caller must read. At most one of the two parts is empty. The caller may read fewer bytes
   // than fit, and passes their number to received().
@@ -63,11 +69,16 @@ class FrameReader {
   // It doesn't come for a frame of an unknown type either; the payload of such a frame goes to the reader's own memory.
   void land(std::span<std::byte> landing);
 
+  // Only after kPlace.
+  const PayloadPlace& place() const { return place_; }
+  // Goes on after kPlace. `payload` is the frame's payload if it lies elsewhere, and else ignored.
+  void take_place(std::span<std::byte> payload);
+
   // Returns true if a frame has begun and isn't whole yet.
   bool in_frame() const { return state_ != State::kHeader || begin_ != end_; }
 
  private:
-  enum class State { kHeader, kControl, kLanding, kPayload, kWhole };
+  enum class State { kHeader, kControl, kPlace, kBeforeLanding, kLanding, kPayload, kElsewhere, kWhole };
 
   // How many bytes one read may take beyond the end of the current frame. So one read can bring several small frames.
   // Of a large frame, at most this many bytes have to be copied to their landing.
@@ -88,7 +99,9 @@ class FrameReader {
   std::size_t landed_ = 0;
   std::uint32_t checksum_ = 0;          // the checksum of the payload bytes that have arrived
   std::vector<std::byte> own_landing_;  // the payload of a frame of unknown type
+  PayloadPlace place_;
   bool expects_hello_ = false;
+  bool takes_places_ = false;
 };
 
 }  // namespace disttrain::wire

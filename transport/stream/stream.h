@@ -1,46 +1,52 @@
-// How a tcp connection sends and receives; only transport/tcp uses this class. A TcpConnection and its operations on
-// the loop own the stream together. Make all calls on that loop.
+// How a connection sends and receives frames through a ByteChannel; only transport/stream uses this class. A
+// StreamConnection and its operations on the loop own the stream together. Make all calls on that loop.
 #pragma once
 
-#include <asio/posix/stream_descriptor.hpp>
+#include <asio/io_context.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "transport/tcp/connection.h"
-#include "transport/tcp/handler_memory.h"
-#include "transport/tcp/send_queue.h"
+#include "transport/stream/connection.h"
+#include "transport/stream/handler_memory.h"
+#include "transport/stream/send_queue.h"
 
 namespace disttrain::transport {
 
-class TcpStream : public std::enable_shared_from_this<TcpStream> {
+class Stream final : public ByteChannelUser, public std::enable_shared_from_this<Stream> {
  public:
-  TcpStream(asio::io_context& loop, TcpSocket socket, const TcpOptions& options);
+  Stream(asio::io_context& loop, std::unique_ptr<ByteChannel> channel, StreamStart start);
 
   void start(ConnectionHandler& handler);
   void send(const OutgoingFrame& frame);
   void pause() { paused_ = true; }
   void resume();
   void close();
+  void share(const Arena& arena);
+
+  void on_readable() override;
+  void on_writable() override;
 
   std::size_t queued_bytes() const { return queue_.queued_bytes(); }
   const std::string& peer() const { return peer_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
-  std::uint64_t bytes_sent() const { return queue_.bytes_sent(); }
+  std::uint64_t bytes_sent() const { return queue_.bytes_sent() + bytes_placed_; }
 
  private:
   // One turn sends and receives at most this many bytes, so that other work on the loop isn't delayed.
   static constexpr std::size_t kBytesPerTurn = 4 * 1024 * 1024;
 
   // Receiving. At any time at most one of these is pending: a receive turn on the loop, or a wait for bytes from the
-  // socket.
+  // channel.
   void post_receive();
   void wait_readable();
   void receive_turn();
   // Passes whole frames to the handler. Returns false if receiving must stop, because the connection is closed, paused
   // or broken.
   bool deliver();
-  // Reads from the socket and returns the number of bytes; 0 if there are none or the connection failed. Sets `asked`
+  // Handles the frame's PayloadPlace. Returns false if the connection is closed or broken.
+  bool take_place();
+  // Reads from the channel and returns the number of bytes; 0 if there are none or the connection failed. Sets `asked`
   // to the number of bytes that it asked for.
   std::size_t read_some(std::size_t& asked);
 
@@ -61,7 +67,7 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   const std::string peer_;
   const wire::ChecksumKind checksum_kind_;
 
-  asio::posix::stream_descriptor socket_;
+  const std::unique_ptr<ByteChannel> channel_;
   PeerSlot slot_;
   wire::FrameReader reader_;
   SendQueue queue_;
@@ -70,15 +76,16 @@ class TcpStream : public std::enable_shared_from_this<TcpStream> {
   std::optional<Error> failure_;          // the failure that a posted turn will report to the handler
   bool closed_ = false;
   bool paused_ = false;
-  // Memory for the operations that may wait in the loop: to receive, to write, and to call on_sent().
+  std::shared_ptr<const void> lent_;      // keeps the payload that the handler is reading
+  // Memory for the operations that may wait in the loop: to receive, and to call on_sent().
   HandlerMemory receive_memory_;
-  HandlerMemory write_memory_;
   HandlerMemory tell_memory_;
   std::vector<std::uint64_t> told_;  // the cookies for which on_sent() is being called; a member to reuse its memory
   bool receive_under_way_ = false;
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;
   std::uint64_t bytes_received_;
+  std::uint64_t bytes_placed_ = 0;   // of payloads that aren't in their frames, of sent frames
   std::uint64_t bytes_counted_ = 0;  // number of sent bytes that are already counted in traffic_
   const std::shared_ptr<Traffic> traffic_;
 };

@@ -1,4 +1,4 @@
-// A connection over one tcp socket. It sends bytes straight from the caller's memory to the kernel, in one call if they
+// A connection over a ByteChannel. It sends bytes straight from the caller's memory to the channel, in one call if they
 // fit. It receives payloads straight into their landing. Only the few KiB that arrive together with a header are
 // copied.
 #pragma once
@@ -8,33 +8,34 @@
 
 #include "transport/connection.h"
 #include "transport/peer_limit.h"
-#include "transport/tcp/socket.h"
+#include "transport/stream/byte_channel.h"
 #include "transport/traffic.h"
 #include "transport/wire/frame_reader.h"
 
 namespace disttrain::transport {
 
-// A socket that moves from one loop to another, with the bytes that were already read from it.
-struct TcpSocket {
-  Descriptor fd;
+// A connection before it belongs to a loop, with the bytes that were already read.
+struct StreamStart {
   wire::FrameReader reader;
   PeerSlot slot;
   std::string peer;
   std::uint64_t bytes_received = 0;
+  wire::ChecksumKind checksum_kind = wire::ChecksumKind::kNone;
   std::shared_ptr<Traffic> traffic;
 };
 
-class TcpStream;
+class Stream;
 
-class TcpConnection final : public Connection {
+class StreamConnection final : public Connection {
  public:
-  // Call it from the thread of `loop`.
-  TcpConnection(asio::io_context& loop, TcpSocket socket, const TcpOptions& options);
-  ~TcpConnection() override;
+  // Call it from the thread of `loop`, to which the channel belongs.
+  StreamConnection(asio::io_context& loop, std::unique_ptr<ByteChannel> channel, StreamStart start);
+  ~StreamConnection() override;
 
   void start(ConnectionHandler& handler) override;
   void send(const OutgoingFrame& frame) override;
   std::size_t queued_bytes() const override;
+  void share(const Arena& arena) override;
   void pause_receiving() override;
   void resume_receiving() override;
   void close() override;
@@ -45,7 +46,7 @@ class TcpConnection final : public Connection {
  private:
   // Operations on the loop share the stream. An operation that ends after the connection's end sees that the stream is
   // closed.
-  std::shared_ptr<TcpStream> stream_;
+  std::shared_ptr<Stream> stream_;
 };
 
 }  // namespace disttrain::transport

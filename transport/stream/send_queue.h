@@ -1,4 +1,4 @@
-// Frames that wait because the socket is full. The queue first tries to write a frame straight from the caller's
+// Frames that wait because the channel is full. The queue first tries to write a frame straight from the caller's
 // memory, and keeps only the rest. Of a frozen payload it keeps a reference; everything else it copies into a buffer
 // that it reuses.
 #pragma once
@@ -10,17 +10,20 @@
 #include "common/fifo.h"
 #include "common/result.h"
 #include "transport/connection.h"
+#include "transport/stream/byte_channel.h"
 #include "transport/wire/frame_header.h"
 
 namespace disttrain::transport {
 
 class SendQueue {
  public:
-  // Writes the frame as far as the socket takes it, and queues the rest. After an error the socket is unusable.
-  Status send(int fd, const wire::HeaderBytes& header, const OutgoingFrame& frame);
+  // Writes the frame as far as the channel takes it, and queues the rest. `place` has the frame's PayloadPlace, or is
+  // empty. `payload` is the frame's payload, or empty if it lies elsewhere. After an error the channel is unusable.
+  Status send(ByteChannel& channel, const wire::HeaderBytes& header, Bytes place, const OutgoingFrame& frame,
+              Bytes payload);
 
-  // Writes until the queue is empty, the socket is full, or `at_most` bytes are written.
-  Status flush(int fd, std::size_t at_most);
+  // Writes until the queue is empty, the channel is full, or `at_most` bytes are written.
+  Status flush(ByteChannel& channel, std::size_t at_most);
 
   bool empty() const { return queue_.empty(); }
   std::size_t queued_bytes() const { return queued_bytes_; }
@@ -41,9 +44,11 @@ class SendQueue {
 
   // The queue keeps the memory of sent items for reuse, but not more than these bounds allow.
   static constexpr std::size_t kMaxKept = 8;
-  static constexpr std::size_t kMaxKeptBytes = wire::kMaxPayloadBytes + wire::kMaxControlBytes + wire::kHeaderBytes;
+  static constexpr std::size_t kMaxKeptBytes = wire::kMaxPayloadBytes + wire::kMaxControlBytes +
+                                               wire::kPlaceBytes + wire::kHeaderBytes;
 
-  void remember(const wire::HeaderBytes& header, const OutgoingFrame& frame, std::size_t written);
+  void remember(const wire::HeaderBytes& header, Bytes place, const OutgoingFrame& frame, Bytes payload,
+                std::size_t written);
   void advance(std::size_t written);
 
   Fifo<Item> queue_;
