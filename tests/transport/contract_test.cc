@@ -5,12 +5,17 @@
 
 #include "tests/transport/ends.h"
 #include "transport/memory/transport.h"
+#include "transport/shm/transport.h"
 #include "transport/tcp/transport.h"
 
 namespace disttrain::transport {
 namespace {
 
 using wire::FrameType;
+
+std::unique_ptr<Transport> make_shm(bool is_required) {
+  return std::make_unique<ShmTransport>(ShmOptions{.cluster = "test", .is_required = is_required, .tcp = {}});
+}
 
 // A transport to test, and addresses for the tests.
 struct Kind {
@@ -41,6 +46,8 @@ const Kind kKinds[] = {
        return std::make_unique<TcpTransport>(options);
      },
      "[::1]:0", "[::1]:1"},
+    {"shm", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_shm(true); }, "127.0.0.1:0", "127.0.0.1:1"},
+    {"shm_or_tcp", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_shm(false); }, "[::]:0", "[::1]:1"},
 };
 
 class Contract : public testing::TestWithParam<Kind> {
@@ -64,7 +71,7 @@ class Contract : public testing::TestWithParam<Kind> {
   // The result of one dial.
   Result<std::unique_ptr<Connection>> dial(const std::string& address) {
     std::optional<Result<std::unique_ptr<Connection>>> result;
-    transport->dial(loop, address, hello(), std::chrono::seconds(30), [&result](auto r) { result = std::move(r); });
+    transport->for_tensors().dial(loop, address, hello(), std::chrono::seconds(30), [&result](auto r) { result = std::move(r); });
     EXPECT_FALSE(result.has_value()) << "called from within dial()";
     EXPECT_TRUE(run_until(loop, [&result] { return result.has_value(); }));
     return std::move(*result);

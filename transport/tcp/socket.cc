@@ -50,15 +50,6 @@ std::vector<Endpoint> look_up(const HostAndPort& address, int flags, int& error)
   return endpoints;
 }
 
-bool is_loopback(const Endpoint& endpoint) {
-  if (endpoint.storage.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&endpoint.storage);
-    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-  }
-  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&endpoint.storage);
-  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
 bool same_address(const Endpoint& a, const Endpoint& b) {
   if (a.storage.ss_family != b.storage.ss_family) return false;
   if (a.storage.ss_family == AF_INET)
@@ -96,6 +87,15 @@ Endpoint remote_endpoint(int fd) {
   endpoint.length = sizeof endpoint.storage;
   if (getpeername(fd, endpoint.get(), &endpoint.length) != 0) endpoint.length = 0;
   return endpoint;
+}
+
+bool is_loopback(const Endpoint& endpoint) {
+  if (endpoint.storage.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&endpoint.storage);
+    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&endpoint.storage);
+  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
 bool same_host(const Endpoint& local, const Endpoint& remote) {

@@ -24,6 +24,8 @@ class TcpTransport final : public Transport {
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
   const Traffic& traffic() const override { return *traffic_; }
+  // For a transport that counts the bytes of its own connections here too.
+  std::shared_ptr<Traffic> shared_traffic() const { return traffic_; }
 
  private:
   const TcpOptions options_;

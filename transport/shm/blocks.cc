@@ -1,0 +1,61 @@
+#include "transport/shm/blocks.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string>
+
+#include "transport/shm/message.h"
+#include "transport/tcp/socket.h"
+
+namespace disttrain::transport {
+
+bool SharedBlocks::share(int socket, const Arena::Place& place) {
+  if (sent_.contains(place.block)) return true;
+  if (place.fd < 0 || sent_.size() >= kMaxPeerBlocks) return false;
+  ShmMessage message;
+  message.kind = ShmMessage::Kind::kBlock;
+  message.block = place.block;
+  const Result<bool> sent = send_message(socket, message, {&place.fd, 1});
+  if (!sent.has_value() || !*sent) return false;
+  sent_.insert(place.block);
+  return true;
+}
+
+Status PeerBlocks::add(std::uint64_t block, Descriptor file) {
+  struct stat status {};
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  if (::fstat(file.get(), &status) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return fail(ErrorCode::kData, "the peer shares a block that isn't a sealed file in memory");
+  if (blocks_.size() >= kMaxPeerBlocks || blocks_.contains(block))
+    return fail(ErrorCode::kData, "the peer shares more than " + std::to_string(kMaxPeerBlocks) +
+                                      " blocks of memory, or the same one twice");
+  blocks_.emplace(block, Block{std::move(file), static_cast<std::uint64_t>(status.st_size), nullptr, nullptr});
+  return {};
+}
+
+Result<PeerMemory> PeerBlocks::bytes(std::uint64_t block, std::uint64_t offset, std::uint64_t bytes, bool writable) {
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end() || offset > found->second.bytes || bytes > found->second.bytes - offset ||
+      offset % sizeof(float) != 0)
+    return fail(ErrorCode::kData, "the peer names the bytes from " + std::to_string(offset) + " on, " +
+                                      std::to_string(bytes) + " of them, of its block " + std::to_string(block) +
+                                      "; it shares no such bytes");
+  Block& held = found->second;
+  std::shared_ptr<std::byte>& mapping = writable ? held.writable : held.readable;
+  if (mapping == nullptr) {
+    // MAP_POPULATE: the peer has touched all its pages, so this only saves the faults.
+    void* const address = ::mmap(nullptr, held.bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                                 MAP_SHARED | MAP_POPULATE, held.file.get(), 0);
+    if (address == MAP_FAILED)
+      return fail(ErrorCode::kUnavailable, "can't map a block of " + std::to_string(held.bytes) +
+                                               " bytes of the peer: " + system_words(errno));
+    mapping = std::shared_ptr<std::byte>(static_cast<std::byte*>(address),
+                                         [size = held.bytes](std::byte* memory) { ::munmap(memory, size); });
+  }
+  return PeerMemory{MutableBytes(mapping.get() + offset, bytes), mapping};
+}
+
+}  // namespace disttrain::transport

@@ -1,0 +1,350 @@
+#include "transport/shm/channel.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "transport/shm/message.h"
+#include "transport/stream/handler_memory.h"
+#include "transport/tcp/socket.h"
+
+namespace disttrain::transport {
+
+using wire::PayloadPlace;
+
+// An open link between the two ends.
+struct ShmChannel::Link {
+  Link(RingFile file, bool dialled, Descriptor this_end, Descriptor other_end)
+      : rings(std::move(file)),
+        has_dialled(dialled),
+        wakes_this(std::move(this_end)),
+        wakes_peer(std::move(other_end)),
+        writer(rings.state(dialled ? 0 : 1), rings.bytes(dialled ? 0 : 1)),
+        reader(rings.state(dialled ? 1 : 0), rings.bytes(dialled ? 1 : 0)) {}
+
+  RingFile rings;
+  bool has_dialled;
+  Descriptor wakes_this;  // the eventfd on which this end waits; empty while the loop has it
+  Descriptor wakes_peer;
+  RingWriter writer;
+  RingReader reader;
+  PeerBlocks peer_blocks;
+};
+
+class ShmChannel::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(asio::io_context& loop, Descriptor socket) : loop_(loop), socket_(loop, socket.release()), wake_(loop) {}
+
+  // Begins to wait for the peer. Call it once. The link is empty if the peer will send it.
+  Status start(std::optional<Link> link, bool must_open) {
+    must_open_ = must_open;
+    watch_socket();
+    return link ? use(std::move(*link)) : Status();
+  }
+
+  Result<Read> read_some(std::span<const iovec> buffers) {
+    if (!link_) take_messages();
+    if (failure_) return tl::unexpected(*failure_);
+    if (!link_) return Read{0, is_closed_by_peer_};
+    // Looks for the close first: what the peer wrote before it closed is then in the ring.
+    const bool was_closed = is_closed_by_peer_;
+    const Result<std::size_t> read = link_->reader.read(buffers);
+    if (!read) return tl::unexpected(read.error());
+    if (*read > 0 && link_->reader.must_wake_writer()) wake_peer();
+    return Read{*read, was_closed && *read == 0};
+  }
+
+  Result<std::size_t> write_some(std::span<const iovec> buffers) {
+    if (failure_) return tl::unexpected(*failure_);
+    if (is_closed_by_peer_) return fail(ErrorCode::kUnavailable, "the peer closed the connection");
+    if (!link_) return std::size_t{0};
+    const Result<std::size_t> written = link_->writer.write(buffers);
+    if (!written) return written;
+    if (std::exchange(must_open_, false)) {
+      const std::array<int, 3> descriptors = {link_->rings.fd(), wake_.native_handle(), link_->wakes_peer.get()};
+      const Result<bool> sent = send_message(socket_.native_handle(), ShmMessage(), descriptors);
+      if (!sent.has_value()) return tl::unexpected(sent.error());
+      if (!*sent) return fail(ErrorCode::kUnavailable, "too many descriptors are on their way between processes");
+    }
+    if (*written > 0 && link_->writer.must_wake_reader()) wake_peer();
+    return written;
+  }
+
+  void wait_readable(std::shared_ptr<ByteChannelUser> user) {
+    reading_ = std::move(user);
+    if (link_ ? !link_->reader.sleep() || is_closed_by_peer_ || failure_ : is_closed_by_peer_ || failure_.has_value())
+      post_turn();
+  }
+
+  void wait_writable(std::shared_ptr<ByteChannelUser> user) {
+    writing_ = std::move(user);
+    if (is_closed_by_peer_ || failure_ || (link_ && !link_->writer.sleep())) post_turn();
+  }
+
+  void close() {
+    is_closed_ = true;
+    reading_.reset();
+    writing_.reset();
+    asio::error_code ignored;
+    socket_.close(ignored);
+    wake_.close(ignored);
+    link_.reset();
+    region_ = {};
+  }
+
+  // Takes the socket and the link out of the core. Only operations that end are left in it.
+  std::pair<Descriptor, std::optional<Link>> release() {
+    Descriptor socket(socket_.release());
+    if (link_) link_->wakes_this = Descriptor(wake_.release());
+    std::optional<Link> link = std::move(link_);
+    close();
+    return {std::move(socket), std::move(link)};
+  }
+
+  void share(const Arena& arena) { arena_ = &arena; }
+
+  std::optional<PayloadPlace> place(const OutgoingFrame& frame) {
+    if (!link_ || is_closed_by_peer_) return std::nullopt;
+    PayloadPlace place;
+    bool is_used = false;
+    const bool is_new_offer = frame.answers.data() != offered_.data() || frame.answers.size() != offered_.size();
+    if (arena_ != nullptr && !frame.answers.empty() && is_new_offer) {
+      const std::optional<Arena::Place> at = arena_->find(frame.answers);
+      if (at && blocks_.share(socket_.native_handle(), *at)) {
+        place.offered_block = at->block;
+        place.offered_offset = at->offset;
+        place.offered_bytes = frame.answers.size();
+        offered_ = frame.answers;
+        is_used = true;
+      }
+    }
+    if (!frame.payload.empty() && arena_ != nullptr && frame.lifetime == Payload::kFrozenUntilAnswered) {
+      const std::optional<Arena::Place> at = arena_->find(frame.payload);
+      if (at && blocks_.share(socket_.native_handle(), *at)) {
+        place.kind = PayloadPlace::Kind::kLent;
+        place.block = at->block;
+        place.offset = at->offset;
+        is_used = true;
+      }
+    } else if (!frame.payload.empty() && frame.answer_at && fits(region_.bytes, *frame.answer_at, frame.payload.size())) {
+      std::ranges::copy(frame.payload, region_.bytes.begin() + static_cast<std::ptrdiff_t>(*frame.answer_at));
+      place.kind = PayloadPlace::Kind::kPlaced;
+      place.offset = *frame.answer_at;
+      is_used = true;
+    }
+    return is_used ? std::optional(place) : std::nullopt;
+  }
+
+  Result<PeerMemory> take(const PayloadPlace& place, std::uint64_t payload_bytes) {
+    if (place.offered_bytes > 0) {
+      Result<PeerMemory> region =
+          bytes_of_peer(place.offered_block, place.offered_offset, place.offered_bytes, true);
+      if (!region) return region;
+      region_ = std::move(*region);
+    }
+    if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
+    if (place.kind == PayloadPlace::Kind::kLent) return bytes_of_peer(place.block, place.offset, payload_bytes, false);
+    if (fits(offered_, place.offset, payload_bytes)) return PeerMemory{offered_.subspan(place.offset, payload_bytes), {}};
+    return fail(ErrorCode::kData, "the peer has put " + std::to_string(payload_bytes) + " bytes at byte " +
+                                      std::to_string(place.offset) + " of memory that wasn't offered to it");
+  }
+
+ private:
+  static bool fits(MutableBytes memory, std::uint64_t offset, std::uint64_t bytes) {
+    return offset <= memory.size() && bytes <= memory.size() - offset;
+  }
+
+  Status use(Link link) {
+    for (const Descriptor* one : {&link.wakes_this, &link.wakes_peer})  // the peer has made them
+      ::fcntl(one->get(), F_SETFL, ::fcntl(one->get(), F_GETFL) | O_NONBLOCK);
+    asio::error_code error;
+    wake_.assign(link.wakes_this.get(), error);
+    if (error) return fail(ErrorCode::kData, "can't wait for the peer's descriptor: " + error.message());
+    link.wakes_this.release();
+    link_.emplace(std::move(link));
+    watch_wake();
+    return {};
+  }
+
+  Result<PeerMemory> bytes_of_peer(std::uint64_t block, std::uint64_t offset, std::uint64_t bytes, bool writable) {
+    if (!link_) return fail(ErrorCode::kData, "the connection isn't open");
+    if (!link_->peer_blocks.has(block)) take_messages();  // the peer has sent the block before it named it
+    if (failure_) return tl::unexpected(*failure_);
+    return link_->peer_blocks.bytes(block, offset, bytes, writable);
+  }
+
+  // Takes what has arrived on the socket.
+  void take_messages() {
+    while (!is_closed_by_peer_ && !failure_) {
+      Result<std::optional<ReceivedMessage>> received = receive_message(socket_.native_handle());
+      if (!received.has_value()) {
+        if (received.error().code == ErrorCode::kUnavailable)
+          is_closed_by_peer_ = true;
+        else
+          failure_ = received.error();
+        return;
+      }
+      if (!*received) return;
+      if (Status taken = take_message(std::move(**received)); !taken) failure_ = taken.error();
+    }
+  }
+
+  Status take_message(ReceivedMessage received) {
+    const bool opens = received.message.kind == ShmMessage::Kind::kOpen;
+    if (opens == link_.has_value())
+      return fail(ErrorCode::kData, "messages came over a Unix socket in the wrong order");
+    if (!opens) return link_->peer_blocks.add(received.message.block, std::move(received.descriptors[0]));
+    Result<RingFile> rings = RingFile::open(std::move(received.descriptors[0]));
+    if (!rings) return tl::unexpected(rings.error());
+    return use(Link(std::move(*rings), false, std::move(received.descriptors[2]), std::move(received.descriptors[1])));
+  }
+
+  void wake_peer() {
+    const std::uint64_t one = 1;
+    // It can only fail if the peer has made something else of its descriptor, and then the peer harms only itself.
+    static_cast<void>(!::write(link_->wakes_peer.get(), &one, sizeof one));
+  }
+
+  void watch_socket() {
+    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       PlacedHandler(socket_memory_, [self = shared_from_this()](const asio::error_code& error) {
+                         if (error || self->is_closed_) return;
+                         self->take_messages();
+                         if (!self->is_closed_by_peer_ && !self->failure_) self->watch_socket();
+                         self->turn();
+                       }));
+  }
+
+  void watch_wake() {
+    wake_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     PlacedHandler(wake_memory_, [self = shared_from_this()](const asio::error_code& error) {
+                       if (error || self->is_closed_) return;
+                       std::uint64_t count = 0;
+                       static_cast<void>(!::read(self->wake_.native_handle(), &count, sizeof count));
+                       self->watch_wake();
+                       self->turn();
+                     }));
+  }
+
+  void post_turn() {
+    if (std::exchange(is_turn_posted_, true)) return;
+    asio::post(loop_, PlacedHandler(turn_memory_, [self = shared_from_this()] {
+                 self->is_turn_posted_ = false;
+                 if (!self->is_closed_) self->turn();
+               }));
+  }
+
+  // Calls those who wait, if they can go on.
+  void turn() {
+    const bool is_over = is_closed_by_peer_ || failure_;
+    if (writing_ && (is_over || (link_ && link_->writer.has_room()))) std::exchange(writing_, nullptr)->on_writable();
+    if (reading_ && !is_closed_ && (is_over || (link_ && link_->reader.has_bytes())))
+      std::exchange(reading_, nullptr)->on_readable();
+  }
+
+  asio::io_context& loop_;
+  asio::posix::stream_descriptor socket_;
+  asio::posix::stream_descriptor wake_;
+  std::optional<Link> link_;
+  std::shared_ptr<ByteChannelUser> reading_;
+  std::shared_ptr<ByteChannelUser> writing_;
+  std::optional<Error> failure_;
+  bool is_closed_ = false;
+  bool is_closed_by_peer_ = false;
+  bool must_open_ = false;  // the descriptors must be sent to the peer
+  bool is_turn_posted_ = false;
+  HandlerMemory socket_memory_;
+  HandlerMemory wake_memory_;
+  HandlerMemory turn_memory_;
+
+  const Arena* arena_ = nullptr;  // of this process; null: nothing is shared
+  SharedBlocks blocks_;
+  MutableBytes offered_;  // the memory of this process that the peer may write to
+  PeerMemory region_;  // the memory that the peer has offered
+};
+
+namespace {
+
+Descriptor make_eventfd() {
+  return Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+}
+
+}  // namespace
+
+class ShmChannel::Detached final : public DetachedChannel {
+ public:
+  Detached(Descriptor socket, std::optional<Link> link) : socket_(std::move(socket)), link_(std::move(link)) {}
+  std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
+    auto core = std::make_shared<Core>(loop, std::move(socket_));
+    // An error of the loop shows at the first read.
+    static_cast<void>(core->start(std::move(link_), false));
+    return std::make_unique<ShmChannel>(std::move(core));
+  }
+
+ private:
+  Descriptor socket_;
+  std::optional<Link> link_;
+};
+
+ShmChannel::ShmChannel(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+ShmChannel::~ShmChannel() {
+  core_->close();
+}
+
+Result<std::unique_ptr<ShmChannel>> ShmChannel::dialled(asio::io_context& loop, Descriptor socket) {
+  Result<RingFile> rings = RingFile::make();
+  if (!rings) return tl::unexpected(rings.error());
+  Descriptor wakes_this = make_eventfd();
+  Descriptor wakes_peer = make_eventfd();
+  if (!wakes_this || !wakes_peer)
+    return fail(ErrorCode::kUnavailable, "can't make an eventfd: " + system_words(errno));
+  auto core = std::make_shared<Core>(loop, std::move(socket));
+  if (Status started = core->start(Link(std::move(*rings), true, std::move(wakes_this), std::move(wakes_peer)), true);
+      !started)
+    return tl::unexpected(started.error());
+  return std::make_unique<ShmChannel>(std::move(core));
+}
+
+std::unique_ptr<ShmChannel> ShmChannel::accepted(asio::io_context& loop, Descriptor socket) {
+  auto core = std::make_shared<Core>(loop, std::move(socket));
+  static_cast<void>(core->start(std::nullopt, false));  // fails only with a link
+  return std::make_unique<ShmChannel>(std::move(core));
+}
+
+Result<ByteChannel::Read> ShmChannel::read_some(std::span<const iovec> buffers) {
+  return core_->read_some(buffers);
+}
+Result<std::size_t> ShmChannel::write_some(std::span<const iovec> buffers) {
+  return core_->write_some(buffers);
+}
+void ShmChannel::wait_readable(std::shared_ptr<ByteChannelUser> user) {
+  core_->wait_readable(std::move(user));
+}
+void ShmChannel::wait_writable(std::shared_ptr<ByteChannelUser> user) {
+  core_->wait_writable(std::move(user));
+}
+void ShmChannel::close() {
+  core_->close();
+}
+std::unique_ptr<DetachedChannel> ShmChannel::detach() {
+  auto [socket, link] = core_->release();
+  return std::make_unique<Detached>(std::move(socket), std::move(link));
+}
+void ShmChannel::share(const Arena& arena) {
+  core_->share(arena);
+}
+std::optional<PayloadPlace> ShmChannel::place(const OutgoingFrame& frame) {
+  return core_->place(frame);
+}
+Result<PeerMemory> ShmChannel::take(const PayloadPlace& place, std::uint64_t payload_bytes) {
+  return core_->take(place, payload_bytes);
+}
+
+}  // namespace disttrain::transport

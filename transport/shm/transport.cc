@@ -1,0 +1,224 @@
+#include "transport/shm/transport.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "transport/shm/channel.h"
+#include "transport/stream/accept.h"
+#include "transport/stream/connection.h"
+#include "transport/tcp/socket.h"
+
+namespace disttrain::transport {
+namespace {
+
+using Done = std::function<void(Result<std::unique_ptr<Connection>>)>;
+
+struct UnixName {
+  sockaddr_un address{};
+  socklen_t length = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+// An abstract name begins with a byte 0. The address alone makes it unique, so a long cluster's name may be cut.
+UnixName name_of(const std::string& cluster, const std::string& address) {
+  constexpr std::size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  const std::string fixed = "disttrain//" + address;
+  const std::size_t room = kMost - std::min(kMost, fixed.size());
+  const std::string text = "disttrain/" + cluster.substr(0, room) + "/" + address;
+  UnixName name;
+  name.address.sun_family = AF_UNIX;
+  const std::size_t bytes = std::min(text.size(), kMost);
+  std::memcpy(name.address.sun_path + 1, text.data(), bytes);
+  name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+  return name;
+}
+
+Descriptor open_unix_socket() {
+  return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+// Empty if the system doesn't tell.
+std::optional<ucred> peer_of(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  return peer;
+}
+
+// Whether the address is one of this host: a loopback address, or the address of an interface.
+bool is_of_this_host(const Endpoint& endpoint) {
+  if (is_loopback(endpoint)) return true;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != endpoint.storage.ss_family) continue;
+    if (one->ifa_addr->sa_family == AF_INET)
+      found = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr ==
+              reinterpret_cast<const sockaddr_in*>(&endpoint.storage)->sin_addr.s_addr;
+    else if (one->ifa_addr->sa_family == AF_INET6)
+      found = std::memcmp(&reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr,
+                          &reinterpret_cast<const sockaddr_in6*>(&endpoint.storage)->sin6_addr, sizeof(in6_addr)) == 0;
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+
+// The addresses under which a process that is reached at `endpoint` may listen.
+std::vector<std::string> listening_addresses(const Endpoint& endpoint) {
+  const std::string exact = to_string(endpoint);
+  const std::string port = exact.substr(exact.rfind(':'));
+  return {exact, "0.0.0.0" + port, "[::]" + port};
+}
+
+// Connects to the Unix socket of the process that listens at `address`. The error begins in the middle of a sentence.
+Result<Descriptor> connect_unix(const std::string& cluster, const std::string& address) {
+  const Result<HostAndPort> parsed = parse_address(address);
+  if (!parsed) return tl::unexpected(parsed.error());
+  std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
+  if (endpoints.empty()) {
+    Result<std::vector<Endpoint>> resolved = resolve(*parsed);
+    if (!resolved) return tl::unexpected(resolved.error());
+    endpoints = std::move(*resolved);
+  }
+  std::string reason = "the address isn't one of this host";
+  for (const Endpoint& endpoint : endpoints) {
+    if (!is_of_this_host(endpoint)) continue;
+    reason = "connection refused";
+    for (const std::string& listening : listening_addresses(endpoint)) {
+      const UnixName name = name_of(cluster, listening);
+      Descriptor socket = open_unix_socket();
+      if (!socket) return fail(ErrorCode::kUnavailable, "no socket: " + system_words(errno));
+      if (::connect(socket.get(), name.get(), name.length) != 0) {
+        if (errno != ECONNREFUSED) reason = system_words(errno);
+        continue;
+      }
+      const std::optional<ucred> peer = peer_of(socket.get());
+      if (peer && peer->uid == ::geteuid()) return socket;
+      return fail(ErrorCode::kNoPermission, "the process there belongs to user " +
+                                                std::to_string(peer ? peer->uid : 0) + ", this one to user " +
+                                                std::to_string(::geteuid()) +
+                                                "; run both as one user to let them share memory");
+    }
+  }
+  return fail(ErrorCode::kUnavailable, reason);
+}
+
+// A listener at both sockets.
+class TwoListeners final : public Listener {
+ public:
+  TwoListeners(std::unique_ptr<Listener> tcp, std::unique_ptr<Listener> local)
+      : tcp_(std::move(tcp)), local_(std::move(local)) {}
+  const std::string& address() const override { return tcp_->address(); }
+  std::uint64_t refused() const override { return tcp_->refused() + (local_ ? local_->refused() : 0); }
+
+ private:
+  const std::unique_ptr<Listener> tcp_;
+  const std::unique_ptr<Listener> local_;
+};
+
+}  // namespace
+
+// Dials over shared memory, or over tcp.
+class ShmTransport::ForTensors final : public Transport {
+ public:
+  explicit ForTensors(ShmTransport& owner) : owner_(owner) {}
+
+  const char* name() const override { return "shm"; }
+  Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
+                                           const ListenerLimits& limits,
+                                           std::function<void(std::unique_ptr<Arrival>)> on_arrival) override {
+    return owner_.listen(loop, address, limits, std::move(on_arrival));
+  }
+  const Traffic& traffic() const override { return owner_.traffic(); }
+
+  void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
+            Done done) override {
+    Result<std::unique_ptr<Connection>> connection = connect(loop, address, hello);
+    if (!connection && !owner_.options_.is_required) return owner_.dial(loop, address, hello, deadline, std::move(done));
+    asio::post(loop, [result = std::make_shared<Result<std::unique_ptr<Connection>>>(std::move(connection)),
+                      done = std::move(done)] { done(std::move(*result)); });
+  }
+
+ private:
+  Result<std::unique_ptr<Connection>> connect(asio::io_context& loop, const std::string& address,
+                                              const OutgoingFrame& hello) {
+    const auto failed = [&address](const Error& why) {
+      return fail(why.code, "can't connect to " + address + " through shared memory (transport.kind = \"shm\"): " +
+                                why.message);
+    };
+    Result<Descriptor> socket = connect_unix(owner_.options_.cluster, address);
+    if (!socket) return failed(socket.error());
+    Result<std::unique_ptr<ShmChannel>> channel = ShmChannel::dialled(loop, std::move(*socket));
+    if (!channel) return failed(channel.error());
+    StreamStart start;
+    start.peer = address;
+    start.traffic = owner_.traffic_;
+    start.reader.take_places();
+    auto connection = std::make_unique<StreamConnection>(loop, std::move(*channel), std::move(start));
+    OutgoingFrame first = hello;
+    first.lifetime = Payload::kCopied;
+    connection->send(first);
+    return connection;
+  }
+
+  ShmTransport& owner_;
+};
+
+ShmTransport::ShmTransport(ShmOptions options)
+    : options_(std::move(options)),
+      tcp_(options_.tcp),
+      traffic_(tcp_.shared_traffic()),
+      for_tensors_(std::make_unique<ForTensors>(*this)) {}
+
+ShmTransport::~ShmTransport() = default;
+
+Transport& ShmTransport::for_tensors() {
+  return *for_tensors_;
+}
+
+void ShmTransport::dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello,
+                        Duration deadline, Done done) {
+  tcp_.dial(loop, address, hello, deadline, std::move(done));
+}
+
+Result<std::unique_ptr<Listener>> ShmTransport::listen(asio::io_context& loop, const std::string& address,
+                                                       const ListenerLimits& limits,
+                                                       std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
+  Result<std::unique_ptr<Listener>> tcp = tcp_.listen(loop, address, limits, on_arrival);
+  if (!tcp) return tcp;
+  const UnixName name = name_of(options_.cluster, (*tcp)->address());
+  Descriptor socket = open_unix_socket();
+  // The tcp address is ours, so the name is free. But a system may forbid Unix sockets (seccomp).
+  if (!socket || ::bind(socket.get(), name.get(), name.length) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
+    if (options_.is_required)
+      return fail(ErrorCode::kUnavailable, "can't listen on " + address +
+                                               " for connections through shared memory (transport.kind = \"shm\"): " +
+                                               system_words(errno));
+    return std::make_unique<TwoListeners>(std::move(*tcp), nullptr);
+  }
+  const OpenAccepted open = [traffic = traffic_](asio::io_context& on, Descriptor accepted) {
+    const std::optional<ucred> peer = peer_of(accepted.get());
+    if (!peer || peer->uid != ::geteuid()) return AcceptedChannel();
+    StreamStart start;
+    start.peer = "process " + std::to_string(peer->pid) + " on this host";
+    start.traffic = traffic;
+    start.reader.take_places();
+    return AcceptedChannel{ShmChannel::accepted(on, std::move(accepted)), std::move(start)};
+  };
+  auto local = accept_streams(loop, std::move(socket), (*tcp)->address(), limits, open, std::move(on_arrival));
+  return std::make_unique<TwoListeners>(std::move(*tcp), std::move(local));
+}
+
+}  // namespace disttrain::transport

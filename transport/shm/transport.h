@@ -1,0 +1,48 @@
+// shm: the transport between processes of one host. It is tcp, but connections that carry tensors (for_tensors()) go
+// through shared memory if both processes are on this host and belong to the same user.
+//
+// Beside its tcp socket a listener has a Unix socket. Its name is abstract, so no file is left of it:
+// "disttrain/CLUSTER/ADDRESS", with the tcp socket's address. Abstract names, like the addresses, belong to a network
+// namespace.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transport/connection.h"
+#include "transport/tcp/transport.h"
+
+namespace disttrain::transport {
+
+struct ShmOptions {
+  std::string cluster;
+  // If a connection can't use shared memory: false: it uses tcp; true: dialling fails.
+  bool is_required = false;
+  TcpOptions tcp;
+};
+
+class ShmTransport final : public Transport {
+ public:
+  // options.tcp must pass validate().
+  explicit ShmTransport(ShmOptions options);
+  ~ShmTransport() override;
+
+  const char* name() const override { return "shm"; }
+  Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
+                                           const ListenerLimits& limits,
+                                           std::function<void(std::unique_ptr<Arrival>)> on_arrival) override;
+  void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
+            std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
+  Transport& for_tensors() override;
+  const Traffic& traffic() const override { return *traffic_; }
+
+ private:
+  class ForTensors;
+
+  const ShmOptions options_;
+  TcpTransport tcp_;
+  const std::shared_ptr<Traffic> traffic_;  // of tcp_ too
+  const std::unique_ptr<ForTensors> for_tensors_;
+};
+
+}  // namespace disttrain::transport
