@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   daemon::Log log(startup->task, cluster.log);
   daemon::report_crashes(startup->task, log.form());
 
-  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(cluster.transport);
+  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(cluster.transport, cluster.name);
   if (!made) return daemon::report(log, made.error());
   transport::Transport& transport = **made;
 

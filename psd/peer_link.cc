@@ -117,7 +117,7 @@ void PeerLink::dial() {
   frame.header.generation = job_->generation;
   frame.control = bytes;
   const std::uint64_t attempt = ++dialler_->attempt;
-  dialler_->transport.dial(dialler_->loop, job_->owners.at(0).address, frame, job_->timeouts.silent,
+  dialler_->transport.for_steps().dial(dialler_->loop, job_->owners.at(0).address, frame, job_->timeouts.silent,
                            [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
                              if (!*alive || attempt != dialler_->attempt) return;
                              if (!connection) return dial_later(connection.error().message);

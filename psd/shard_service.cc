@@ -157,6 +157,13 @@ Result<std::span<float>> ShardService::landing(ChannelId channel, Sequence seque
   return landing;
 }
 
+Status ShardService::lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
+                          std::shared_ptr<const void> keeps) {
+  Status lent = shard_.lend(channel, sequence, push, payload, std::move(keeps));
+  if (!lent) figures_.push.note(metrics::RpcCode::kError, Duration::zero());
+  return lent;
+}
+
 std::span<const float> ShardService::values(const Parameters& answer) {
   const std::span<const float> values = shard_.values(answer);
   figures_.pull_bytes += values.size_bytes();

@@ -78,6 +78,7 @@ void WorkerChannel::send_parameters(const Parameters& message) {
   frame.control = wire::encode(message, owner_.scratch());
   frame.payload = std::as_bytes(owner_.values(message));
   frame.lifetime = Payload::kCopied;
+  frame.answer_at = job_->layout.buckets[message.bucket.value].flat_begin * sizeof(float);
   connection_->send(frame);
   if (begin != Instant())
     trace.add(begin, {.step = message.version.value,
@@ -141,14 +142,34 @@ void WorkerChannel::settle(BucketId bucket) {
 
 // --- Frames that arrive
 
-Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, Bytes control) {
+// Reads the message of a frame with a payload into arriving_.
+Status WorkerChannel::expect_push(const FrameHeader& header, Bytes control) {
   if (header.type != FrameType::kPush || !belongs(header))
     return fail(ErrorCode::kData, to_string(worker_.task) + " sent a payload that isn't a push of this job");
-  if (Status read = wire::decode_push(control, arriving_.push); !read) return tl::unexpected(std::move(read).error());
+  return wire::decode_push(control, arriving_.push);
+}
+
+Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, Bytes control) {
+  if (Status expected = expect_push(header, control); !expected) return tl::unexpected(std::move(expected).error());
   Result<std::span<float>> landing = owner_.landing(id_, header.sequence, arriving_.push, header.payload_bytes);
   if (!landing) return tl::unexpected(std::move(landing).error());
   arriving_since_ = owner_.trace().begin();
   return std::as_writable_bytes(*landing);
+}
+
+// The shard uses the gradients where they are: a worker changes them only when the shard has answered its push.
+Result<Bytes> WorkerChannel::payload_lent(const FrameHeader& header, Bytes control,
+                                          const transport::LentPayload& lent) {
+  // The payload is in a block that the worker has shared. In such a block a bucket of doubles begins at an even word.
+  if (reinterpret_cast<std::uintptr_t>(lent.bytes.data()) % alignof(double) != 0)
+    return ConnectionHandler::payload_lent(header, control, lent);
+  if (Status expected = expect_push(header, control); !expected) return tl::unexpected(std::move(expected).error());
+  const std::span<const float> words(reinterpret_cast<const float*>(lent.bytes.data()),
+                                     lent.bytes.size() / sizeof(float));
+  if (Status taken = owner_.lend(id_, header.sequence, arriving_.push, words, lent.keeps); !taken)
+    return tl::unexpected(std::move(taken).error());
+  arriving_since_ = owner_.trace().begin();
+  return lent.bytes;
 }
 
 void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes payload) {

@@ -23,6 +23,9 @@ class ChannelOwner {
   virtual ~ChannelOwner() = default;
   virtual Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                            std::uint64_t payload_bytes) = 0;
+  // The same for a payload that is in memory of the worker.
+  virtual Status lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
+                      std::shared_ptr<const void> keeps) = 0;
   // `event` is a member of the channel, so that its memory is reused. `payload` is in the memory that landing()
   // returned.
   virtual void on_push(PushArrived& event, std::span<const float> payload) = 0;
@@ -69,6 +72,8 @@ class WorkerChannel final : public transport::ConnectionHandler {
 
   // ConnectionHandler
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
+  Result<transport::Bytes> payload_lent(const wire::FrameHeader& header, transport::Bytes control,
+                                        const transport::LentPayload& lent) override;
   void on_frame(const wire::FrameHeader& header, transport::Bytes control, transport::Bytes payload) override;
   void on_sent(std::uint64_t cookie) override;
   void on_closed(const Error& why) override;
@@ -76,6 +81,7 @@ class WorkerChannel final : public transport::ConnectionHandler {
  private:
   wire::FrameHeader header(wire::FrameType type) const;
   bool belongs(const wire::FrameHeader& header) const;
+  Status expect_push(const wire::FrameHeader& header, transport::Bytes control);
   void send_parameters(const Parameters& message);
   void send_acknowledge(const Acknowledge& message, transport::Payload lifetime);
   void send_waiting();

@@ -171,9 +171,9 @@ class Transport {
   virtual void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
                     std::function<void(Result<std::unique_ptr<Connection>>)> done) = 0;
 
-  // The transport for connections that carry tensors. Between processes of one host it may be faster. A listener of
+  // The transport for connections for which a step waits. Between processes of one host it may be faster. A listener of
   // this transport also hears those who dial with the other one. It lives as long as this transport.
-  virtual Transport& for_tensors() { return *this; }
+  virtual Transport& for_steps() { return *this; }
 
   // Any thread may call this. The result is valid as long as the transport.
   virtual const Traffic& traffic() const = 0;

@@ -86,6 +86,10 @@ std::uint32_t input_threads(const PreparedJob& prepared) {
   return std::clamp(std::thread::hardware_concurrency(), 1u, kMost);
 }
 
+const Arena* shared_arena(const Arena& arena) {
+  return arena.kind() == ArenaKind::kShared ? &arena : nullptr;
+}
+
 }  // namespace
 
 JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
@@ -124,6 +128,7 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
                                                              .self = world_.self,
                                                              .owners = job_.owners,
                                                              .timeouts = world_.timeouts,
+                                                             .arena = shared_arena(prepared.arena),
                                                              .trace = trace_.recorder()},
                                            *this);
   // Opens the engine now, so that it allocates its memory before the first step.

@@ -70,7 +70,7 @@ Status check_evaluates(const Engine& engine) {
 std::unique_ptr<PreparedJob> begin_job(JobId job, const JobConfig& config, const EngineWorld& world,
                                        const OnDataError& on_data_error) {
   const bool has_trainer = !config.model.trainer.empty();
-  auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : ArenaKind::kPrivate);
+  auto prepared = std::make_unique<PreparedJob>(has_trainer ? ArenaKind::kShared : world.arena);
   prepared->job = job;
   prepared->is_cancelled = world.is_cancelled;
   prepared->on_data_error = on_data_error;

@@ -21,6 +21,7 @@ namespace disttrain::workerd {
 struct EngineWorld {
   asio::io_context& loop;                                // of the thread that calls the engine
   std::uint32_t threads = 1;                             // number of compute threads
+  ArenaKind arena = ArenaKind::kPrivate;                 // of parameters and gradients; a trainer needs a shared one
   std::function<bool()> is_cancelled;                    // true: the job is being closed, so long work ends early
   std::function<void(const std::string& line)> on_line;  // a user's own process has printed this
   std::function<void()> on_checkpoint;                   // a user's own process asks for a checkpoint

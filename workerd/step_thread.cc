@@ -225,6 +225,7 @@ Status StepThread::prepare(JobId job, const JobConfig& config) {
   const EngineWorld world{
       .loop = loop_,
       .threads = threads,
+      .arena = &transport_.for_steps() == &transport_ ? ArenaKind::kPrivate : ArenaKind::kShared,
       .is_cancelled = [this, job] { return must_leave(job); },
       .on_line = [this](const std::string& line) { log_.info("trainer: " + line); },
       .on_checkpoint = [this] { ask_for_checkpoint(); },

@@ -40,7 +40,7 @@ struct WorkerConfig {
 };
 
 struct TransportConfig {
-  std::string kind = "auto";             // auto | tcp
+  std::string kind = "auto";             // auto | tcp | shm
   std::uint32_t credits = 4;             // 1..64 frames outstanding per channel
   std::uint32_t max_connections = 1024;  // the most accepted connections of a task; see transport::ListenerLimits
   Duration hello_timeout = std::chrono::seconds(2);

@@ -37,9 +37,14 @@ class Shard {
   // The memory for a push frame's payload, or the error for which its channel must be closed. See ShardCore::landing.
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);
 
+  // The same for a payload in memory of another process: the store will read it there.
+  Status lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
+              std::shared_ptr<const void> keeps);
+
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);
-  // Handles a push frame without copying the event. `payload` is in the memory that landing() returned. Sets
+  // Handles a push frame without copying the event. `payload` is in the memory that landing() returned, or
+  // was lent. Sets
   // event.nonfinite if the payload has a NaN or an infinity.
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 

@@ -55,6 +55,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
     OwnBucket& bucket = buckets_[id.value];
     bucket.begin = layout.buckets[id.value].shard_begin;
     bucket.words = layout.buckets[id.value].words;
+    bucket.number = own_buckets_++;
     bucket.dtype = dtype_of(layout, id);
     for (const Slice& slice : slices_of(layout, id)) {
       const VariableSpec& variable = layout.model.variables[slice.variable];
@@ -67,6 +68,8 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
         bucket.runs.push_back(next);
     }
   }
+  const bool has_staging = staging_.size() > 0;
+  lent_.resize(options.places * (1 + (has_staging ? std::size_t{pushes_} * own_buckets_ : 0)));
   if (rule_.is_by_variable()) norms_.resize(layout.model.variables.size());
   if (!options.is_empty) {
     initialize_all(layout, options.seed, is_cancelled);
@@ -135,7 +138,30 @@ const ShardStore::OwnBucket& ShardStore::own(BucketId bucket) const {
   return found;
 }
 
+ShardStore::Lent& ShardStore::lent(const Landing& landing, BucketId bucket) {
+  if (landing.kind != Landing::Kind::kStaging) return lent_[landing.place.value];
+  const std::size_t push = std::size_t{landing.place.value} * pushes_ + landing.push;
+  const std::size_t frames = lent_.size() / (1 + std::size_t{pushes_} * own_buckets_);
+  return lent_[frames + push * own_buckets_ + own(bucket).number];
+}
+
+void ShardStore::lend(const Landing& landing, BucketId bucket, std::span<const float> payload,
+                      std::shared_ptr<const void> keeps) {
+  lent(landing, bucket) = Lent{payload, std::move(keeps)};
+}
+
+std::span<const float> ShardStore::payload(const Landing& at, BucketId bucket) {
+  const Lent& held = lent(at, bucket);
+  if (!held.payload.empty()) return held.payload;
+  return memory_at(at, bucket);
+}
+
 std::span<float> ShardStore::landing(const Landing& landing, BucketId bucket) {
+  lent(landing, bucket) = {};
+  return memory_at(landing, bucket);
+}
+
+std::span<float> ShardStore::memory_at(const Landing& landing, BucketId bucket) {
   const OwnBucket& own_bucket = own(bucket);
   if (landing.kind != Landing::Kind::kStaging)
     return frames_.floats().subspan(landing.place.value * largest_, own_bucket.words);
@@ -164,16 +190,18 @@ bool ShardStore::is_finite(BucketId bucket, std::span<const float> payload) cons
 }
 
 void ShardStore::apply(const Apply& action) {
-  gradients_.assign(1, PushedGradient{landing(action.landing, action.bucket), 1.0});
+  gradients_.assign(1, PushedGradient{payload(action.landing, action.bucket), 1.0});
   total_weight_ = 1.0;
   update(action.bucket, action.at, 1.0, false);
+  lent(action.landing, action.bucket) = {};
 }
 
 void ShardStore::set(const SetParameters& action) {
   const OwnBucket& bucket = own(action.bucket);
-  const std::span<const float> values = landing(action.landing, action.bucket);
+  const std::span<const float> values = payload(action.landing, action.bucket);
   std::ranges::copy(values, parameters().subspan(bucket.begin, bucket.words).begin());
   if (has_average()) std::ranges::copy(values, slot(rule_.slots()).subspan(bucket.begin).begin());
+  lent(action.landing, action.bucket) = {};
 }
 
 // Sets the weights of the gradients g_i. If all batches are equal, the mean is sum(g_i) / n; otherwise it is sum(n_i
@@ -186,7 +214,7 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
   total_weight_ = 0.0;
   for (const SumTerm& term : plan.terms) {
     const double weight = equal || DISTTRAIN_MUTANT(kMeanOfMeans) ? 1.0 : static_cast<double>(term.examples);
-    gradients_.push_back(PushedGradient{landing(term.landing, bucket), weight});
+    gradients_.push_back(PushedGradient{payload(term.landing, bucket), weight});
     total_weight_ += weight;
   }
 }
@@ -194,6 +222,7 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
 void ShardStore::sum_and_apply(const SumAndApply& action) {
   weigh(*action.plan, action.bucket);
   update(action.bucket, action.plan->at, action.plan->scale, action.plan->is_measured);
+  for (const SumTerm& term : action.plan->terms) lent(term.landing, action.bucket) = {};  // read for the last time
 }
 
 // The part of an array that belongs to this run (a part of a bucket). `memory` holds arrays that are laid out like the

@@ -64,6 +64,9 @@ class ShardStore {
 
   // The memory that receives the bucket's payload. It has the bucket's length, and is valid as long as the store.
   std::span<float> landing(const Landing& landing, BucketId bucket);
+  // Instead of landing(): the payload is in memory of another process. The store reads it there, and keeps `keeps` until
+  // it has done so or another payload takes the place.
+  void lend(const Landing& landing, BucketId bucket, std::span<const float> payload, std::shared_ptr<const void> keeps);
 
   void apply(const Apply& action);
   void set(const SetParameters& action);
@@ -117,11 +120,20 @@ class ShardStore {
   struct OwnBucket {
     std::uint64_t begin = 0;  // within the shard
     std::uint64_t words = 0;
+    std::uint32_t number = 0;  // among the shard's buckets
     DType dtype = DType::kFloat32;
     std::vector<Run> runs;
     bool is_owed = false;  // true: the copy that is being made still lacks this bucket
   };
 
+  // Where the payload that came for this landing is.
+  std::span<const float> payload(const Landing& landing, BucketId bucket);
+  struct Lent {
+    std::span<const float> payload;  // empty: the payload is in the landing's memory
+    std::shared_ptr<const void> keeps;
+  };
+  Lent& lent(const Landing& landing, BucketId bucket);
+  std::span<float> memory_at(const Landing& landing, BucketId bucket);
   void copy_owed(OwnBucket& bucket);
   const OwnBucket& own(BucketId bucket) const;
   void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled);
@@ -157,6 +169,7 @@ class ShardStore {
   std::uint64_t stride_ = 0;        // words_, rounded up so that each array begins at an even word
   std::uint64_t largest_ = 0;       // words of the largest bucket, rounded up in the same way
   std::vector<OwnBucket> buckets_;  // by BucketId; words 0 = another shard's
+  std::uint32_t own_buckets_ = 0;   // how many of them are this shard's
 
   Arena arena_{ArenaKind::kPrivate};
   Memory parameters_;
@@ -164,6 +177,8 @@ class ShardStore {
   Memory staging_;  // sync: the staged pushes, by (place, push, word)
   Memory sums_;     // sync with clipping by the global norm: the sums that norm2() computed, by word
   Memory frames_;   // one buffer per place (Landing::Kind::kFrame, or kSpare in sync)
+  // What is lent instead: first by place, for frames_; then by (place, push, bucket), for staging_.
+  std::vector<Lent> lent_;
   std::shared_ptr<ShardCopy> copy_;
   std::size_t next_to_copy_ = 0;  // all buckets before this one are copied
   bool is_copying_ = false;

@@ -9,7 +9,7 @@ TEST(TransportFactory, MakesTcpUnlessTheConfigurationSaysOtherwise) {
   for (const char* kind : {"auto", "tcp"}) {
     TransportConfig config;
     config.kind = kind;
-    const auto transport = make_transport(config);
+    const auto transport = make_transport(config, "test");
     ASSERT_TRUE(transport) << transport.error().message;
     EXPECT_STREQ((*transport)->name(), "tcp");
   }
@@ -19,7 +19,7 @@ TEST(TransportFactory, MakesTcpUnlessTheConfigurationSaysOtherwise) {
 TEST(TransportFactory, RefusesAKindThatThisVersionDoesNotHave) {
   TransportConfig config;
   config.kind = "rdma";
-  const auto transport = make_transport(config);
+  const auto transport = make_transport(config, "test");
   ASSERT_FALSE(transport);
   EXPECT_EQ(transport.error().code, ErrorCode::kConfig);
   EXPECT_NE(transport.error().message.find("transport.kind = \"rdma\""), std::string::npos);
@@ -28,7 +28,7 @@ TEST(TransportFactory, RefusesAKindThatThisVersionDoesNotHave) {
 TEST(TransportFactory, RefusesACongestionControlThatTheKernelDoesNotHave) {
   TransportConfig config;
   config.congestion_control = "carrier-pigeon";
-  const auto transport = make_transport(config);
+  const auto transport = make_transport(config, "test");
   ASSERT_FALSE(transport);
   EXPECT_NE(transport.error().message.find("carrier-pigeon"), std::string::npos) << transport.error().message;
 }

@@ -131,7 +131,7 @@ class Pusher : public ConnectionHandler {
 int run(const std::string& congestion_control, const std::string& cores, int only) {
   TransportConfig config;
   config.congestion_control = congestion_control;
-  const Result<std::unique_ptr<Transport>> made = make_transport(config);
+  const Result<std::unique_ptr<Transport>> made = make_transport(config, "bench");
   if (!made) {
     std::fprintf(stderr, "%s\n", made.error().message.c_str());
     return 78;

@@ -1,17 +1,20 @@
 #include "transport/factory/factory.h"
 
+#include "transport/shm/transport.h"
 #include "transport/tcp/transport.h"
 
 namespace disttrain::transport {
 
-Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config) {
-  if (config.kind != "auto" && config.kind != "tcp")
-    return fail(ErrorCode::kConfig,
-                "transport.kind = \"" + config.kind + "\" is unknown to this version; expected \"auto\" or \"tcp\"");
+Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster) {
   TcpOptions options;
   options.congestion_control = config.congestion_control;
   if (Status valid = validate(options); !valid) return tl::unexpected(valid.error());
-  return std::make_unique<TcpTransport>(options);
+  if (config.kind == "tcp") return std::make_unique<TcpTransport>(options);
+  if (config.kind == "auto" || config.kind == "shm")
+    return std::make_unique<ShmTransport>(
+        ShmOptions{.cluster = cluster, .is_required = config.kind == "shm", .tcp = options});
+  return fail(ErrorCode::kConfig, "transport.kind = \"" + config.kind +
+                                      "\" is unknown to this version; expected \"auto\", \"tcp\" or \"shm\"");
 }
 
 std::unique_ptr<Transport> make_client_transport() {

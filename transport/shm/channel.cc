@@ -241,11 +241,12 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
                }));
   }
 
-  // Calls those who wait, if they can go on.
+  // Calls those who wait, if they can go on. Otherwise they sleep again: the peer may have woken this end for bytes that
+  // were read already, and then nobody would wake it a second time.
   void turn() {
     const bool is_over = is_closed_by_peer_ || failure_;
-    if (writing_ && (is_over || (link_ && link_->writer.has_room()))) std::exchange(writing_, nullptr)->on_writable();
-    if (reading_ && !is_closed_ && (is_over || (link_ && link_->reader.has_bytes())))
+    if (writing_ && (is_over || (link_ && !link_->writer.sleep()))) std::exchange(writing_, nullptr)->on_writable();
+    if (reading_ && !is_closed_ && (is_over || (link_ && !link_->reader.sleep())))
       std::exchange(reading_, nullptr)->on_readable();
   }
 

@@ -114,11 +114,9 @@ Result<std::size_t> RingWriter::write(std::span<const iovec> buffers) {
   return written_ - before;
 }
 
-bool RingWriter::has_room() const {
-  return written_ - state_->read.load(std::memory_order_acquire) != kRingBytes;
-}
 bool RingWriter::sleep() {
-  return fall_asleep(state_->writer_sleeps, [this] { return has_room(); });
+  const auto has_room = [this] { return written_ - state_->read.load(std::memory_order_acquire) != kRingBytes; };
+  return fall_asleep(state_->writer_sleeps, has_room);
 }
 bool RingWriter::must_wake_reader() {
   return must_wake(state_->reader_sleeps);
@@ -142,11 +140,9 @@ Result<std::size_t> RingReader::read(std::span<const iovec> buffers) {
   return read_ - before;
 }
 
-bool RingReader::has_bytes() const {
-  return state_->written.load(std::memory_order_acquire) != read_;
-}
 bool RingReader::sleep() {
-  return fall_asleep(state_->reader_sleeps, [this] { return has_bytes(); });
+  const auto has_bytes = [this] { return state_->written.load(std::memory_order_acquire) != read_; };
+  return fall_asleep(state_->reader_sleeps, has_bytes);
 }
 bool RingReader::must_wake_writer() {
   return must_wake(state_->writer_sleeps);

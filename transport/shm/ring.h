@@ -59,7 +59,6 @@ class RingWriter {
   Result<std::size_t> write(std::span<const iovec> buffers);
   // Asks to be woken when there is room. Returns false if there is room already; then nobody wakes the caller.
   bool sleep();
-  bool has_room() const;
   // Whether the reader must be woken after a write.
   bool must_wake_reader();
 
@@ -74,8 +73,8 @@ class RingReader {
  public:
   RingReader(RingState& state, const std::byte* bytes) : state_(&state), bytes_(bytes) {}
   Result<std::size_t> read(std::span<const iovec> buffers);
+  // Asks to be woken when there are bytes. Returns false if there are bytes already; then nobody wakes the caller.
   bool sleep();
-  bool has_bytes() const;
   // Whether the writer must be woken after a read.
   bool must_wake_writer();
 

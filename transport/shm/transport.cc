@@ -131,9 +131,9 @@ class TwoListeners final : public Listener {
 }  // namespace
 
 // Dials over shared memory, or over tcp.
-class ShmTransport::ForTensors final : public Transport {
+class ShmTransport::ForSteps final : public Transport {
  public:
-  explicit ForTensors(ShmTransport& owner) : owner_(owner) {}
+  explicit ForSteps(ShmTransport& owner) : owner_(owner) {}
 
   const char* name() const override { return "shm"; }
   Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
@@ -180,12 +180,12 @@ ShmTransport::ShmTransport(ShmOptions options)
     : options_(std::move(options)),
       tcp_(options_.tcp),
       traffic_(tcp_.shared_traffic()),
-      for_tensors_(std::make_unique<ForTensors>(*this)) {}
+      for_steps_(std::make_unique<ForSteps>(*this)) {}
 
 ShmTransport::~ShmTransport() = default;
 
-Transport& ShmTransport::for_tensors() {
-  return *for_tensors_;
+Transport& ShmTransport::for_steps() {
+  return *for_steps_;
 }
 
 void ShmTransport::dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello,

@@ -1,4 +1,4 @@
-// shm: the transport between processes of one host. It is tcp, but connections that carry tensors (for_tensors()) go
+// shm: the transport between processes of one host. It is tcp, but connections for which a step waits (for_steps()) go
 // through shared memory if both processes are on this host and belong to the same user.
 //
 // Beside its tcp socket a listener has a Unix socket. Its name is abstract, so no file is left of it:
@@ -33,16 +33,16 @@ class ShmTransport final : public Transport {
                                            std::function<void(std::unique_ptr<Arrival>)> on_arrival) override;
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
-  Transport& for_tensors() override;
+  Transport& for_steps() override;
   const Traffic& traffic() const override { return *traffic_; }
 
  private:
-  class ForTensors;
+  class ForSteps;
 
   const ShmOptions options_;
   TcpTransport tcp_;
   const std::shared_ptr<Traffic> traffic_;  // of tcp_ too
-  const std::unique_ptr<ForTensors> for_tensors_;
+  const std::unique_ptr<ForSteps> for_steps_;
 };
 
 }  // namespace disttrain::transport

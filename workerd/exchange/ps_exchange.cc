@@ -60,6 +60,7 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   // kSome: the ps has sent an answer in this attempt.
   enum class Answer { kNone, kSome };
 
+  const Arena* options_arena() const { return exchange_.options_.arena; }
   void dial();
   void wait_for_hello_answer();
   void on_hello_answer(const FrameHeader& header, Bytes control);
@@ -135,11 +136,12 @@ void PsExchange::Link::dial() {
   frame.header = exchange_.header(FrameType::kHello, Sequence());
   frame.control = bytes;
   const std::uint64_t attempt = ++attempt_;
-  exchange_.transport_.dial(exchange_.loop_, owner_.address, frame, options.timeouts.dial,
+  exchange_.transport_.for_steps().dial(exchange_.loop_, owner_.address, frame, options.timeouts.dial,
                             [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
                               if (!*alive || attempt != attempt_) return;
                               if (!connection) return lost(connection.error().message, Answer::kNone);
                               connection_ = std::move(*connection);
+                              if (options_arena() != nullptr) connection_->share(*options_arena());
                               connection_->start(*this);
                               wait_for_hello_answer();
                             });
@@ -339,9 +341,11 @@ void PsExchange::push(const SendPush& send, std::span<const float> gradients) {
   transport::OutgoingFrame frame;
   frame.header = header(FrameType::kPush, send.sequence);
   frame.control = wire::encode(send.push, scratch_);
+  if (send.push.want != Want::kNothing) frame.answers = std::as_writable_bytes(handler_.landing());
   if (send.payload) {
     const Bucket& bucket = layout_.buckets[send.push.bucket.value];
     frame.payload = std::as_bytes(gradients.subspan(bucket.flat_begin, bucket.words));
+    frame.lifetime = transport::Payload::kFrozenUntilAnswered;
   }
   if (is_traced)
     return links_[send.shard.value]->send_traced(frame, {.begin = begin,
@@ -360,6 +364,7 @@ void PsExchange::pull(const SendPull& send) {
   transport::OutgoingFrame frame;
   frame.header = header(FrameType::kPull, Sequence());
   frame.control = wire::encode(send.pull, scratch_);
+  frame.answers = std::as_writable_bytes(handler_.landing());
   links_[send.shard.value]->send(frame);
 }
 

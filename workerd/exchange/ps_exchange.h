@@ -31,6 +31,8 @@ struct PsExchangeOptions {
   Member self;
   std::vector<Owner> owners;  // owner of each shard of the layout, by shard
   Timeouts timeouts;
+  // The arena of the gradients and parameters, if it is shared; null: shards of this host can't use them in place.
+  const Arena* arena = nullptr;
   TraceRecorder* trace = nullptr;  // records the frames; null: the job has no profile
 };
 
