@@ -1,13 +1,13 @@
 #include "transport/connection.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace disttrain::transport {
 
 Result<Bytes> ConnectionHandler::payload_lent(const wire::FrameHeader& header, Bytes control, const LentPayload& lent) {
   const Result<MutableBytes> landing = payload_landing(header, control);
   if (!landing) return tl::unexpected(landing.error());
-  std::ranges::copy(lent.bytes, landing->begin());
+  std::memcpy(landing->data(), lent.bytes.data(), lent.bytes.size());
   return *landing;
 }
 

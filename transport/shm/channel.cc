@@ -4,11 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "transport/shm/message.h"
@@ -134,7 +134,7 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
         is_used = true;
       }
     } else if (!frame.payload.empty() && frame.answer_at && fits(region_.bytes, *frame.answer_at, frame.payload.size())) {
-      std::ranges::copy(frame.payload, region_.bytes.begin() + static_cast<std::ptrdiff_t>(*frame.answer_at));
+      std::memcpy(region_.bytes.data() + *frame.answer_at, frame.payload.data(), frame.payload.size());
       place.kind = PayloadPlace::Kind::kPlaced;
       place.offset = *frame.answer_at;
       is_used = true;
