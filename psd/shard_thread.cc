@@ -1,6 +1,7 @@
 #include "psd/shard_thread.h"
 
 #include "common/daemon/threads.h"
+#include "transport/spin.h"
 
 namespace disttrain::psd {
 
@@ -13,7 +14,8 @@ ShardThread::ShardThread(std::uint32_t index, const std::vector<std::uint32_t>& 
     daemon::name_thread("shard-" + std::to_string(index));
     if (const Status pinned = daemon::pin_thread(cores); !pinned) log.warn(pinned.error().message);
     tick_again();
-    loop_.run();
+    transport::Spinner spinner;
+    while (!loop_.stopped()) spinner.run_one(loop_);
   });
 }
 

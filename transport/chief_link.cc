@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/format_duration.h"
+#include "transport/clock.h"
 
 namespace disttrain::transport {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 bool is_said_again(const wire::ControlMessage& message) {
   return std::holds_alternative<Heartbeat>(message) || std::holds_alternative<LogLines>(message) ||
          std::holds_alternative<Accusation>(message) || std::holds_alternative<LeaseRequest>(message);
-}
-
-// The same clock as common/daemon/clock.h.
-Instant monotonic_now() {
-  return Instant(std::chrono::steady_clock::now().time_since_epoch());
 }
 
 }  // namespace

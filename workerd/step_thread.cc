@@ -8,6 +8,7 @@
 #include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
+#include "transport/spin.h"
 #include "workerd/input/keep_fitted.h"
 
 namespace disttrain::workerd {
@@ -39,6 +40,7 @@ void StepThread::run() {
   if (index < options_.cluster.workers.size()) {
     if (Status ok = daemon::pin_thread(options_.cluster.workers[index].cores); !ok) log_.warn(ok.error().message);
   }
+  transport::Spinner spinner;
   while (!stopping_) {
     ++turns_;
     if (runner_ && runner_->has_work()) {
@@ -49,7 +51,7 @@ void StepThread::run() {
       if (runner_->has_work()) loop_.poll();
       run_deferred();
     } else {
-      loop_.run_one();
+      spinner.run_one(loop_);
     }
   }
   release();

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "transport/shm/message.h"
+#include "transport/spin.h"
 #include "transport/stream/handler_memory.h"
 #include "transport/tcp/socket.h"
 
@@ -97,6 +98,7 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
     wake_.close(ignored);
     link_.reset();
     region_ = {};
+    spin_.reset();
   }
 
   // Takes the socket and the link out of the core. Only operations that end are left in it.
@@ -251,6 +253,7 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   asio::io_context& loop_;
+  std::optional<SpinReason> spin_{std::in_place};
   asio::posix::stream_descriptor socket_;
   asio::posix::stream_descriptor wake_;
   std::optional<Link> link_;

@@ -6,10 +6,12 @@
 
 #include "common/check.h"
 #include "common/fifo.h"
+#include "transport/clock.h"
 
 namespace disttrain::workerd {
 
 using transport::Bytes;
+using transport::monotonic_now;
 using transport::MutableBytes;
 using wire::FrameHeader;
 using wire::FrameType;
@@ -94,15 +96,6 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   std::uint64_t cookie_ = 0;  // of the newest of them
   Instant answering_since_;   // when the payload that arrives began to arrive; Instant() if it isn't recorded
 };
-
-namespace {
-
-// The same clock as common/daemon/clock.h.
-Instant monotonic_now() {
-  return Instant(std::chrono::steady_clock::now().time_since_epoch());
-}
-
-}  // namespace
 
 void PsExchange::Link::send_traced(transport::OutgoingFrame& frame, TraceEvent event) {
   if (!open_) return;

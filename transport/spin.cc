@@ -1,0 +1,50 @@
+#include "transport/spin.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "transport/clock.h"
+
+namespace disttrain::transport {
+thread_local std::size_t SpinReason::count_ = 0;
+
+std::size_t Spinner::run_one(asio::io_context& loop) {
+  if (!SpinReason::exists()) return loop.run_one();
+  if (const std::size_t ran = loop.poll_one(); ran > 0) return ran;
+  const Instant begin = monotonic_now();
+  if (rest_ > 0 || typical_ >= kLongest) {
+    rest_ -= rest_ > 0 ? 1 : 0;
+    return sleep(loop, begin);
+  }
+  const Duration patience = std::min(kLongest, 3 * typical_);
+  for (Instant before = begin; before - begin < patience;) {
+    ::sched_yield();
+    const Instant after = monotonic_now();
+    if (after - before > kStolen) {
+      rest_ = next_rest_;
+      next_rest_ = std::min(2 * next_rest_, kLongestRest);
+      break;
+    }
+    if (const std::size_t ran = loop.poll_one(); ran > 0) {
+      waited(after - begin);
+      next_rest_ = std::max(kFirstRest, next_rest_ - 1);
+      return ran;
+    }
+    before = monotonic_now();
+  }
+  return sleep(loop, begin);
+}
+
+std::size_t Spinner::sleep(asio::io_context& loop, Instant since) {
+  const std::size_t ran = loop.run_one();
+  waited(monotonic_now() - since);
+  return ran;
+}
+
+// A single long wait, such as that for an evaluation, doesn't count for more than twice the limit.
+void Spinner::waited(Duration time) {
+  typical_ += (std::min(time, 2 * kLongest) - typical_) / 8;
+}
+
+}  // namespace disttrain::transport
