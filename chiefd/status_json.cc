@@ -7,6 +7,14 @@
 namespace disttrain::chiefd {
 namespace {
 
+json wires_json(Wires wires) {
+  if ((wires & (kTcpWire | kShmWire)) == (kTcpWire | kShmWire)) return "shm and tcp";
+  if ((wires & kShmWire) != 0) return "shm";
+  if ((wires & kTcpWire) != 0) return "tcp";
+  return nullptr;
+}
+
+
 using nlohmann::json;
 
 constexpr std::size_t kRootCauseLines = 20;
@@ -176,7 +184,7 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"evaluation", evaluation_json(status.evaluation)},
           {"best_checkpoints", best_json(status.best)},
           {"evaluations_waiting", status.evaluations_waiting},
-          {"transport", "tcp"},
+          {"transport", wires_json(status.wires)},
           {"generation", status.generation.value},
           {"recoveries", status.recoveries},
           {"checkpoint", status.checkpoint.empty() ? json(nullptr) : json(status.checkpoint)},

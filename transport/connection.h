@@ -118,6 +118,8 @@ class Connection {
   // frames that have no payload or are kCopied are still sent, as far as the kernel takes them at once.
   virtual void close() = 0;
 
+  // How the bytes travel: "tcp", "shm" or "memory".
+  virtual const char* wire() const = 0;
   // The peer's address for logs and errors: "127.0.0.1:7110".
   virtual const std::string& peer() const = 0;
   virtual std::uint64_t bytes_received() const = 0;

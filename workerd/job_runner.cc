@@ -418,7 +418,7 @@ void JobRunner::evaluate() {
 // ---- actions ----
 
 void JobRunner::carry_out(const ReportOpened&) {
-  world_.tell(JobOpened{job_.job, job_.generation});
+  world_.tell(JobOpened{job_.job, job_.generation, exchange_->wires()});
 }
 
 void JobRunner::carry_out(const RequestLease& action) {

@@ -224,7 +224,7 @@ void Job::on_message_of_member(Turn& turn, const Member& from, const FromTask& m
                      parts.launch.open(turn);
                  },
                  [&](const JobOpened& m) {
-                   if (is_mine(m)) on_opened(turn, from);
+                   if (is_mine(m)) on_opened(turn, from, m);
                  },
                  [&](const RosterApplied& m) {
                    if (is_mine(m) && from == parts.generation.pacer()) parts.training.on_roster_applied(turn, m);
@@ -264,8 +264,9 @@ void Job::on_message_of_member(Turn& turn, const Member& from, const FromTask& m
              message);
 }
 
-void Job::on_opened(Turn& turn, const Member& from) {
+void Job::on_opened(Turn& turn, const Member& from, const JobOpened& opened) {
   JobParts& parts = *parts_;
+  parts.workers.note_wires(opened.wires);
   const bool trains = parts.stage.is(Stage::kTrain) || parts.stage.is(Stage::kReclaim);
   parts.candidates.note_prepared(from);
   // The worker may have been told to start before it had opened the job, for example if a former chief asked it to

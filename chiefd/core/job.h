@@ -151,7 +151,7 @@ class Job {
  private:
   void on_heartbeat_of_stranger(Turn& turn, const Member& from, const FromTask& message);
   void on_message_of_member(Turn& turn, const Member& from, const FromTask& message);
-  void on_opened(Turn& turn, const Member& from);
+  void on_opened(Turn& turn, const Member& from, const JobOpened& opened);
   void advance_training(Turn& turn);
 
   const std::unique_ptr<JobParts> parts_;

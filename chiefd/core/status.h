@@ -110,6 +110,7 @@ struct JobStatus {
   std::vector<MetricValue> metrics;
   std::optional<double> learning_rate;  // the rate of the next update. None: the pacer hasn't reported it
   std::uint32_t epoch = 0;              // the number of complete epochs
+  Wires wires = 0;                      // how the workers are connected to the shards; 0: not known
   std::uint64_t late = 0;
   std::uint64_t skipped = 0;
   double staleness = 0.0;

@@ -112,9 +112,15 @@ struct OpenJob {
   Step clock;              // start value of the worker's clock, which counts the worker's own steps
 };
 
+// The kinds of connections that a worker has to shards, as bits.
+using Wires = std::uint8_t;
+inline constexpr Wires kTcpWire = 1;
+inline constexpr Wires kShmWire = 2;
+
 struct JobOpened {
   JobId job;
   Generation generation;
+  Wires wires = 0;
 };
 
 struct StartJob {

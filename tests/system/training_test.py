@@ -20,7 +20,7 @@ class TrainingTest(SystemTest):
         result = self.assert_finished(self.up(self.job(train="epochs = 1"), ps=2))
         for key in KEYS:
             self.assertIn(key, result)
-        self.assertEqual(result["transport"], "tcp")
+        self.assertEqual(result["transport"], "shm")
         self.assertEqual(result["generation"], 1)
         self.assertEqual([task["task"] for task in result["tasks"]], ["chief/0", "ps/0", "ps/1", "worker/0", "worker/1"])
         for task in result["tasks"]:

@@ -2,16 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 namespace disttrain::transport {
 namespace {
 
-TEST(TransportFactory, MakesTcpUnlessTheConfigurationSaysOtherwise) {
-  for (const char* kind : {"auto", "tcp"}) {
+TEST(TransportFactory, MakesTheTransportThatTheConfigurationNames) {
+  for (const char* kind : {"auto", "tcp", "shm"}) {
     TransportConfig config;
     config.kind = kind;
     const auto transport = make_transport(config, "test");
     ASSERT_TRUE(transport) << transport.error().message;
-    EXPECT_STREQ((*transport)->name(), "tcp");
+    EXPECT_STREQ((*transport)->name(), kind);
+    // Only these two have another way for the connections of a step.
+    EXPECT_EQ(&(*transport)->for_steps() == transport->get(), std::string_view(kind) == "tcp");
   }
   EXPECT_STREQ(make_client_transport()->name(), "tcp");
 }

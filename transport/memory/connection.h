@@ -33,6 +33,7 @@ class MemoryConnection final : public Connection {
   void pause_receiving() override;
   void resume_receiving() override;
   void close() override;
+  const char* wire() const override { return "memory"; }
   const std::string& peer() const override;
   std::uint64_t bytes_received() const override;
   std::uint64_t bytes_sent() const override;

@@ -27,6 +27,7 @@ class ShmChannel final : public ByteChannel {
   explicit ShmChannel(std::shared_ptr<Core> core);
   ~ShmChannel() override;
 
+  const char* wire() const override { return "shm"; }
   Result<Read> read_some(std::span<const iovec> buffers) override;
   Result<std::size_t> write_some(std::span<const iovec> buffers) override;
   void wait_readable(std::shared_ptr<ByteChannelUser> user) override;

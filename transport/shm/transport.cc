@@ -135,7 +135,7 @@ class ShmTransport::ForSteps final : public Transport {
  public:
   explicit ForSteps(ShmTransport& owner) : owner_(owner) {}
 
-  const char* name() const override { return "shm"; }
+  const char* name() const override { return owner_.name(); }
   Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
                                            const ListenerLimits& limits,
                                            std::function<void(std::unique_ptr<Arrival>)> on_arrival) override {

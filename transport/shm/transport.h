@@ -27,7 +27,7 @@ class ShmTransport final : public Transport {
   explicit ShmTransport(ShmOptions options);
   ~ShmTransport() override;
 
-  const char* name() const override { return "shm"; }
+  const char* name() const override { return options_.is_required ? "shm" : "auto"; }
   Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
                                            const ListenerLimits& limits,
                                            std::function<void(std::unique_ptr<Arrival>)> on_arrival) override;

@@ -48,6 +48,8 @@ class ByteChannel {
 
   virtual ~ByteChannel() = default;
 
+  virtual const char* wire() const = 0;  // Connection::wire()
+
   // Reads what has arrived into one or two buffers, in order. After an error the channel is unusable.
   virtual Result<Read> read_some(std::span<const iovec> buffers) = 0;
   // Writes the buffers in order, as far as there is room now, and returns the number of bytes.

@@ -39,6 +39,10 @@ void StreamConnection::close() {
   stream_->close();
 }
 
+const char* StreamConnection::wire() const {
+  return stream_->wire();
+}
+
 const std::string& StreamConnection::peer() const {
   return stream_->peer();
 }

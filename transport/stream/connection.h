@@ -39,6 +39,7 @@ class StreamConnection final : public Connection {
   void pause_receiving() override;
   void resume_receiving() override;
   void close() override;
+  const char* wire() const override;
   const std::string& peer() const override;
   std::uint64_t bytes_received() const override;
   std::uint64_t bytes_sent() const override;

@@ -28,6 +28,7 @@ class Stream final : public ByteChannelUser, public std::enable_shared_from_this
   void on_writable() override;
 
   std::size_t queued_bytes() const { return queue_.queued_bytes(); }
+  const char* wire() const { return channel_->wire(); }
   const std::string& peer() const { return peer_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
   std::uint64_t bytes_sent() const { return queue_.bytes_sent() + bytes_placed_; }

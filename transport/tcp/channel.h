@@ -18,6 +18,7 @@ class TcpChannel final : public ByteChannel {
   // The socket is connected and doesn't block.
   TcpChannel(asio::io_context& loop, Descriptor socket) : socket_(loop, socket.release()) {}
 
+  const char* wire() const override { return "tcp"; }
   Result<Read> read_some(std::span<const iovec> buffers) override;
   Result<std::size_t> write_some(std::span<const iovec> buffers) override;
   void wait_readable(std::shared_ptr<ByteChannelUser> user) override;

@@ -117,10 +117,13 @@ OpenJob read(schema::OpenJob::Reader r) {
 
 void write(const JobOpened& m, schema::JobOpened::Builder b) {
   write_job(m, b);
+  b.setWires(m.wires);
 }
 
 JobOpened read(schema::JobOpened::Reader r) {
-  return read_job<JobOpened>(r);
+  auto m = read_job<JobOpened>(r);
+  m.wires = r.getWires();
+  return m;
 }
 
 void write(const StartJob& m, schema::StartJob::Builder b) {

@@ -602,9 +602,11 @@ struct OpenJob {
   trainHash @10 :UInt64;
 }
 
+# wires: how the worker is connected to the shards, as a sum: 1 = tcp, 2 = shared memory. Unknown bits are ignored.
 struct JobOpened {
   job @0 :UInt32;
   generation @1 :UInt64;
+  wires @2 :UInt8;
 }
 
 # chief -> every worker, when all workers have opened the job and the pacer has the roster. The worker may begin its

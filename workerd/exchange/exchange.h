@@ -49,6 +49,9 @@ class Exchange {
   // Closes the exchange.
   virtual ~Exchange() = default;
 
+  // The kinds of the connections that are open.
+  virtual Wires wires() const = 0;
+
   // Dials the tasks with which this worker exchanges gradients. Which tasks these are may depend on `roster`. Calls
   // on_channel_opened for each channel.
   virtual void open(const Roster& roster) = 0;

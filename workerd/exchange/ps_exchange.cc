@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <string_view>
 #include <utility>
 
 #include "common/check.h"
@@ -42,6 +43,12 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   // Treats the channel as lost if the shard was silent for too long. `was_away` is true if the loop didn't run for a
   // while. Then bytes may have arrived that were not read yet, so this call doesn't treat the channel as lost.
   void watch(Clock::time_point now, bool was_away);
+
+  Wires wire() const {
+    if (!open_) return 0;
+    const std::string_view wire = connection_->wire();
+    return wire == "tcp" ? kTcpWire : wire == "shm" ? kShmWire : Wires{0};
+  }
 
   void send(const transport::OutgoingFrame& frame) {
     if (open_) connection_->send(frame);
@@ -284,6 +291,12 @@ PsExchange::PsExchange(asio::io_context& loop, transport::Transport& transport, 
 PsExchange::~PsExchange() {
   *alive_ = false;
   close();
+}
+
+Wires PsExchange::wires() const {
+  Wires all = 0;
+  for (const auto& link : links_) all |= link->wire();
+  return all;
 }
 
 // The channels don't depend on the roster, because each worker talks only to shards.

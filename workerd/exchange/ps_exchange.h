@@ -43,6 +43,7 @@ class PsExchange final : public Exchange {
              ExchangeHandler& handler);
   ~PsExchange() override;
 
+  Wires wires() const override;
   void open(const Roster& roster) override;
   void abort() override;
   void close() override;

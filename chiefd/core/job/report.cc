@@ -81,6 +81,7 @@ void JobReport::add_progress(JobStatus& status, Instant now) const {
                                               : worker_figures_.mean_metrics(workers_.roster().members);
   if (report.learning_rate > 0.0) status.learning_rate = report.learning_rate;
   status.epoch = report.complete_epochs;
+  status.wires = workers_.wires();
   status.late = report.late;
   status.skipped = report.skipped;
   status.staleness = report.staleness;

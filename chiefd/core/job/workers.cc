@@ -39,6 +39,7 @@ bool Workers::is_taking_part(const Member& member) const {
 }
 
 void Workers::begin_generation() {
+  wires_ = 0;
   roster_.version = RosterVersion(1);
   use_roster();
   lost_.clear();

@@ -83,6 +83,11 @@ class Workers {
   void note_stopped(const Member& member) { stopped_.insert(member); }
   bool has_stopped(const Member& member) const { return stopped_.count(member) != 0; }
 
+  // How the workers of this generation are connected to the shards, as far as they have told. A restarted chief doesn't
+  // know it.
+  Wires wires() const { return wires_; }
+  void note_wires(Wires wires) { wires_ |= wires; }
+
   // The worker that evaluates while the job trains.
   const std::optional<Member>& evaluator() const { return evaluator_; }
   void let_evaluate(std::optional<Member> worker) { evaluator_ = worker; }
@@ -98,6 +103,7 @@ class Workers {
   std::set<Member> told_to_stop_;
   std::set<Member> stopped_;
   std::optional<Member> evaluator_;
+  Wires wires_ = 0;
 };
 
 }  // namespace disttrain::chiefd

@@ -173,7 +173,7 @@ Json failed_status(const Json& last, const std::string& job, const std::string& 
               {"loss", nullptr},
               {"metrics", {{"loss", nullptr}}},
               {"evaluation", nullptr},
-              {"transport", "tcp"},
+              {"transport", nullptr},
               {"generation", 0},
               {"recoveries", 0},
               {"skipped", 0},

@@ -1,0 +1,474 @@
+// What only the transport shm does: payloads in shared memory, and peers that misuse what they share.
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/post.hpp>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "tests/transport/ends.h"
+#include "transport/shm/message.h"
+#include "transport/shm/ring.h"
+#include "transport/shm/transport.h"
+#include "transport/wire/frame_header.h"
+
+namespace disttrain::transport {
+namespace {
+
+using wire::FrameType;
+
+constexpr std::size_t kBytes = 3 * 4096 + 64;
+
+OutgoingFrame hello() {
+  OutgoingFrame frame;
+  frame.header.type = FrameType::kHello;
+  return frame;
+}
+
+// A handler that reads lent payloads in place.
+class Borrower final : public End {
+ public:
+  using End::End;
+  Result<Bytes> payload_lent(const wire::FrameHeader&, Bytes, const LentPayload& lent) override {
+    borrowed = lent;
+    landing.clear();
+    return lent.bytes;
+  }
+  void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) override {
+    frames.push_back({header, {control.begin(), control.end()}, {payload.begin(), payload.end()}});
+    seen = payload.data();
+    if (then) then();
+  }
+  LentPayload borrowed;
+  const std::byte* seen = nullptr;
+};
+
+// A handler whose payloads belong at one place of its memory.
+class Placed final : public End {
+ public:
+  Placed(std::unique_ptr<Connection> c, MutableBytes place) : End(std::move(c)), place_(place) {}
+  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
+    return place_.first(header.payload_bytes);
+  }
+  void on_frame(const wire::FrameHeader& header, Bytes, Bytes payload) override {
+    EXPECT_EQ(payload.data(), place_.data());
+    frames.push_back({header, {}, {payload.begin(), payload.end()}});
+  }
+
+ private:
+  const MutableBytes place_;
+};
+
+class Shm : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = transport.listen(loop, "127.0.0.1:0", {},
+                                 [this](std::unique_ptr<Arrival> arrival) { arrivals.push_back(std::move(arrival)); });
+    ASSERT_TRUE(made) << made.error().message;
+    listener = std::move(*made);
+  }
+
+  Result<std::unique_ptr<Connection>> dial(const std::string& address) {
+    std::optional<Result<std::unique_ptr<Connection>>> result;
+    transport.for_steps().dial(loop, address, hello(), std::chrono::seconds(30),
+                               [&result](auto r) { result = std::move(r); });
+    EXPECT_TRUE(run_until(loop, [&result] { return result.has_value(); }));
+    return std::move(*result);
+  }
+
+  // Two connected ends: the one that has dialled, and the other one.
+  std::pair<std::unique_ptr<Connection>, std::unique_ptr<Connection>> connect() {
+    auto dialled = dial(listener->address());
+    EXPECT_TRUE(dialled) << dialled.error().message;
+    EXPECT_TRUE(run_until(loop, [this] { return !arrivals.empty(); }));
+    auto accepted = arrivals.back()->adopt(loop);
+    arrivals.pop_back();
+    return {std::move(*dialled), std::move(accepted)};
+  }
+
+  // A peer that speaks to the listener's Unix socket by itself.
+  Descriptor connect_raw() const {
+    Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const std::string name = "disttrain/test/" + listener->address();
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(name, address.sun_path + 1);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+                        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())),
+              0);
+    return socket;
+  }
+
+  bool run_until_true(const std::function<bool()>& done) { return run_until(loop, done); }
+
+  // A frame that lends a payload, and offers memory for answers.
+  static OutgoingFrame push(Bytes payload, MutableBytes answers = {}) {
+    OutgoingFrame frame;
+    frame.header.type = FrameType::kPush;
+    frame.payload = payload;
+    frame.lifetime = Payload::kFrozenUntilAnswered;
+    frame.answers = answers;
+    return frame;
+  }
+  static OutgoingFrame answer(Bytes payload, std::uint64_t at) {
+    OutgoingFrame frame;
+    frame.header.type = FrameType::kParameters;
+    frame.payload = payload;
+    frame.lifetime = Payload::kCopied;
+    frame.answer_at = at;
+    return frame;
+  }
+
+  asio::io_context loop;
+  ShmTransport transport{ShmOptions{.cluster = "test", .is_required = true, .tcp = {}}};
+  std::vector<std::unique_ptr<Arrival>> arrivals;
+  std::unique_ptr<Listener> listener;
+  Arena arena{ArenaKind::kShared};
+  Memory memory{arena, kBytes, Paging::kTouched};
+};
+
+TEST_F(Shm, ALentPayloadIsReadWhereItIs) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  End client(std::move(dialled));
+  Borrower server(std::move(accepted));
+  client.start();
+  server.start();
+  std::ranges::copy(pattern(kBytes, 1), memory.bytes().begin());
+  const Bytes payload = Bytes(memory.bytes()).subspan(64, 4096);
+  client.send(push(payload));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  EXPECT_TRUE(std::ranges::equal(server.frames[0].payload, payload));
+  EXPECT_EQ(server.seen, server.borrowed.bytes.data());
+  // It is the same memory, so a change shows.
+  memory.bytes()[64] = std::byte{0xee};
+  EXPECT_EQ(server.borrowed.bytes[0], std::byte{0xee});
+  EXPECT_EQ(client.connection->bytes_sent(), server.connection->bytes_received());
+}
+
+TEST_F(Shm, ALentPayloadOutlivesItsSender) {
+  auto own = std::make_unique<Memory>(arena, kBytes, Paging::kTouched);
+  std::ranges::fill(own->bytes(), std::byte{7});
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  End client(std::move(dialled));
+  Borrower server(std::move(accepted));
+  client.start();
+  server.start();
+  client.send(push(Bytes(own->bytes())));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  client.close();
+  own.reset();
+  ASSERT_TRUE(run_until_true([&] { return server.closed == 1; }));
+  server.connection.reset();
+  EXPECT_TRUE(std::ranges::all_of(server.borrowed.bytes, [](std::byte b) { return b == std::byte{7}; }));
+}
+
+TEST_F(Shm, AHandlerThatCannotBorrowGetsACopy) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  End client(std::move(dialled)), server(std::move(accepted));
+  client.start();
+  server.start();
+  std::ranges::copy(pattern(kBytes, 2), memory.bytes().begin());
+  client.send(push(Bytes(memory.bytes())));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  EXPECT_EQ(server.landing, pattern(kBytes, 2));
+}
+
+TEST_F(Shm, MemoryOfAnotherArenaTravelsAsBytes) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  End client(std::move(dialled)), server(std::move(accepted));
+  client.start();
+  server.start();
+  const auto elsewhere = pattern(kBytes, 3);
+  client.send(push(elsewhere));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  EXPECT_EQ(server.landing, elsewhere);
+}
+
+TEST_F(Shm, AnAnswerIsWrittenIntoTheOfferedMemory) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  constexpr std::size_t kAt = 4096;
+  Placed client(std::move(dialled), memory.bytes().subspan(kAt));
+  End server(std::move(accepted));
+  client.start();
+  server.start();
+  client.send(push({}, memory.bytes()));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  const auto values = pattern(5000, 4);
+  server.send(answer(values, kAt));
+  EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(kAt, values.size()), values)) << "already while it is sent";
+  ASSERT_TRUE(run_until_true([&] { return client.frames.size() == 1; }));
+  EXPECT_EQ(client.frames[0].payload, values);
+  EXPECT_EQ(server.connection->bytes_sent(), client.connection->bytes_received());
+}
+
+TEST_F(Shm, AnAnswerThatIsNotOfferedAPlaceTravelsAsBytes) {
+  auto [dialled, accepted] = connect();
+  End client(std::move(dialled)), server(std::move(accepted));
+  client.start();
+  server.start();
+  const auto values = pattern(5000, 5);
+  server.send(answer(values, 0));
+  ASSERT_TRUE(run_until_true([&] { return client.frames.size() == 1; }));
+  EXPECT_EQ(client.landing, values);
+}
+
+TEST_F(Shm, AnAnswerAtAWrongPlaceClosesTheConnection) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  Placed client(std::move(dialled), memory.bytes().subspan(4096));
+  End server(std::move(accepted));
+  client.start();
+  server.start();
+  client.send(push({}, memory.bytes()));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  server.send(answer(pattern(100, 6), 0));
+  ASSERT_TRUE(run_until_true([&] { return client.closed == 1; }));
+  EXPECT_EQ(client.reason.code, ErrorCode::kData);
+  EXPECT_NE(client.reason.message.find("in memory that isn't offered for it"), std::string::npos)
+      << client.reason.message;
+}
+
+// Sends many frames both ways between two threads. A lost wake-up would stop it.
+TEST_F(Shm, NoWakeUpIsLost) {
+  constexpr std::uint64_t kRounds = 30'000;
+  auto [dialled, accepted_here] = connect();
+  accepted_here.reset();
+  dialled.reset();
+  auto again = dial(listener->address());
+  ASSERT_TRUE(again);
+  ASSERT_TRUE(run_until_true([this] { return !arrivals.empty(); }));
+  asio::io_context other;
+  auto guard = asio::make_work_guard(other);
+  std::unique_ptr<End> echo;
+  std::unique_ptr<Arrival> arrival = std::move(arrivals.back());
+  arrivals.clear();
+  asio::post(other, [&] {
+    echo = std::make_unique<End>(arrival->adopt(other));
+    echo->then = [&] {
+      echo->frames.clear();
+      echo->send(FrameType::kControl, 0, {});
+    };
+    echo->start();
+  });
+  std::thread thread([&] { other.run(); });
+  End client(std::move(*again));
+  std::uint64_t sent = 0, received = 0;
+  client.then = [&] {
+    client.frames.clear();
+    ++received;
+    // One frame, or two at once, so that the answers come in the middle of the reading.
+    for (std::uint64_t i = 0; i < (received % 3 == 0 ? 2 : 1) && sent < kRounds; ++i, ++sent)
+      client.send(FrameType::kControl, 0, {});
+  };
+  client.start();
+  for (; sent < 3; ++sent) client.send(FrameType::kControl, 0, {});
+  EXPECT_TRUE(run_until_true([&] { return received == kRounds; })) << received << " of " << sent;
+  asio::post(other, [&] {
+    echo.reset();
+    guard.reset();
+  });
+  thread.join();
+}
+
+TEST_F(Shm, APeerOnAnotherHostIsToldApart) {
+  const auto dialled = dial("203.0.113.1:7000");
+  ASSERT_FALSE(dialled);
+  EXPECT_EQ(dialled.error().message,
+            "can't connect to 203.0.113.1:7000 through shared memory (transport.kind = \"shm\"): the address isn't one "
+            "of this host");
+}
+
+TEST_F(Shm, WithoutTheNeedForSharedMemoryTcpServes) {
+  TcpTransport tcp;
+  std::vector<std::unique_ptr<Arrival>> over_tcp;
+  auto other = tcp.listen(loop, "127.0.0.1:0", {}, [&](std::unique_ptr<Arrival> a) { over_tcp.push_back(std::move(a)); });
+  ASSERT_TRUE(other);
+  ShmTransport any{ShmOptions{.cluster = "test", .is_required = false, .tcp = {}}};
+  std::optional<Result<std::unique_ptr<Connection>>> result;
+  any.for_steps().dial(loop, (*other)->address(), hello(), std::chrono::seconds(30),
+                       [&result](auto r) { result = std::move(r); });
+  ASSERT_TRUE(run_until_true([&] { return result.has_value() && !over_tcp.empty(); }));
+  EXPECT_TRUE(*result);
+}
+
+TEST_F(Shm, AListenerThatIsGoneLeavesNoName) {
+  const std::string address = listener->address();
+  const auto names = [] {
+    std::ifstream file("/proc/net/unix");
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  EXPECT_NE(names().find("@disttrain/test/" + address), std::string::npos);
+  listener.reset();
+  run_ready(loop);
+  EXPECT_EQ(names().find("@disttrain/test/" + address), std::string::npos);
+}
+
+// ---- Peers that misuse what they share. The listener closes them, and goes on.
+
+Descriptor memory_file(std::size_t bytes, bool sealed) {
+  Descriptor file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  if (sealed) {
+    EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  }
+  return file;
+}
+
+TEST_F(Shm, APeerWithAFileThatIsNotARingIsRefused) {
+  const Descriptor wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  const Result<RingFile> ring = RingFile::make();
+  ASSERT_TRUE(ring);
+  const Descriptor small = memory_file(100, true), unsealed = memory_file(4096 + 2 * kRingBytes, false);
+  std::uint64_t refused = 0;
+  ShmMessage wrong_magic;
+  wrong_magic.magic = 1;
+  ShmMessage block_first;
+  block_first.kind = ShmMessage::Kind::kBlock;
+  const struct {
+    ShmMessage message;
+    std::vector<int> descriptors;
+  } kPeers[] = {{{}, {small.get(), wake.get(), wake.get()}},
+                {{}, {unsealed.get(), wake.get(), wake.get()}},
+                {{}, {ring->fd()}},
+                {wrong_magic, {ring->fd(), wake.get(), wake.get()}},
+                {block_first, {ring->fd()}}};
+  for (const auto& peer : kPeers) {
+    const Descriptor socket = connect_raw();
+    const auto sent = send_message(socket.get(), peer.message, peer.descriptors);
+    ASSERT_TRUE(sent.has_value() && *sent);
+    ++refused;
+    ASSERT_TRUE(run_until_true([&] { return listener->refused() == refused; })) << refused;
+  }
+  { const Descriptor silent = connect_raw(); }  // closes at once
+  ASSERT_TRUE(run_until_true([&] { return listener->refused() == refused + 1; }));
+  auto [dialled, accepted] = connect();  // others still get through
+}
+
+TEST_F(Shm, APeerThatScribblesOverTheRingsIsClosed) {
+  for (const int direction : {0, 1}) {
+    const Descriptor socket = connect_raw();
+    Result<RingFile> ring = RingFile::make();
+    ASSERT_TRUE(ring);
+    const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    RingWriter writer(ring->state(0), ring->bytes(0));
+    const OutgoingFrame first = hello();
+    auto header = wire::encode_header(first.header, {}, {}, wire::ChecksumKind::kNone);
+    const iovec buffer{header.data(), header.size()};
+    ASSERT_TRUE(writer.write({&buffer, 1}));
+    const std::array<int, 3> descriptors = {ring->fd(), mine.get(), theirs.get()};
+    const auto sent = send_message(socket.get(), ShmMessage(), descriptors);
+    ASSERT_TRUE(sent.has_value() && *sent);
+    ASSERT_TRUE(run_until_true([this] { return !arrivals.empty(); }));
+    End server(arrivals.back()->adopt(loop));
+    arrivals.clear();
+    server.start();
+    run_ready(loop);
+    if (direction == 0) {
+      ring->state(0).written = ~std::uint64_t{0} / 2;
+      const std::uint64_t one = 1;
+      ASSERT_EQ(::write(theirs.get(), &one, sizeof one), 8);
+    } else {
+      ring->state(1).read = ~std::uint64_t{0} / 2;
+      server.send(FrameType::kControl, 1, {});
+    }
+    ASSERT_TRUE(run_until_true([&] { return server.closed == 1; }));
+    EXPECT_EQ(server.reason.code, ErrorCode::kData);
+    EXPECT_NE(server.reason.message.find("damaged the memory that it shares"), std::string::npos)
+        << server.reason.message;
+  }
+}
+
+TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
+  using Kind = wire::PayloadPlace::Kind;
+  // Of the peer's blocks, number 1 is shared with 8192 bytes; number 2 isn't a sealed file.
+  const wire::PayloadPlace kPlaces[] = {
+      {.kind = Kind::kLent, .block = 9},
+      {.kind = Kind::kLent, .block = 1, .offset = 8192 - 4},
+      {.kind = Kind::kLent, .block = 1, .offset = ~std::uint64_t{0} - 3},
+      {.kind = Kind::kLent, .block = 1, .offset = 2},
+      {.kind = Kind::kLent, .block = 2},
+      {.kind = Kind::kPlaced, .offset = 0},
+      {.kind = Kind::kInFrame, .offered_block = 1, .offered_offset = 4096, .offered_bytes = 8192},
+  };
+  const Descriptor good = memory_file(8192, true), unsealed = memory_file(8192, false);
+  std::uint64_t refused = 0;
+  for (const wire::PayloadPlace& place : kPlaces) {
+    const Descriptor socket = connect_raw();
+    Result<RingFile> ring = RingFile::make();
+    ASSERT_TRUE(ring);
+    const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    RingWriter writer(ring->state(0), ring->bytes(0));
+    auto header = wire::encode_header(hello().header, {}, {}, wire::ChecksumKind::kNone);
+    const std::vector<std::byte> payload(place.kind == Kind::kInFrame ? 0 : 64);
+    wire::FrameHeader push;
+    push.type = FrameType::kPush;
+    auto placed = wire::encode_place(place);
+    auto second = wire::encode_header(push, {}, payload, wire::ChecksumKind::kNone, placed);
+    const std::array<iovec, 3> buffers = {iovec{header.data(), header.size()}, iovec{second.data(), second.size()},
+                                          iovec{placed.data(), placed.size()}};
+    ASSERT_TRUE(writer.write(buffers));
+    const std::array<int, 3> descriptors = {ring->fd(), mine.get(), theirs.get()};
+    const auto opened = send_message(socket.get(), ShmMessage(), descriptors);
+    ASSERT_TRUE(opened.has_value() && *opened);
+    ShmMessage block;
+    block.kind = ShmMessage::Kind::kBlock;
+    block.block = place.block == 2 ? 2 : 1;
+    const int file = place.block == 2 ? unsealed.get() : good.get();
+    const auto shared = send_message(socket.get(), block, {&file, 1});
+    ASSERT_TRUE(shared.has_value() && *shared);
+    // The file of block 2 may arrive together with the rings. Then the listener refuses the peer.
+    ASSERT_TRUE(run_until_true([&] { return !arrivals.empty() || listener->refused() == refused + 1; }));
+    refused = listener->refused();
+    if (arrivals.empty()) {
+      EXPECT_EQ(place.block, 2u);
+      continue;
+    }
+    End server(arrivals.back()->adopt(loop));
+    arrivals.clear();
+    server.start();
+    ASSERT_TRUE(run_until_true([&] { return server.closed == 1; }));
+    EXPECT_EQ(server.reason.code, ErrorCode::kData) << server.reason.message;
+    EXPECT_TRUE(server.frames.empty());
+  }
+}
+
+TEST_F(Shm, AProcessOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(3);
+    asio::io_context own;
+    ShmTransport stranger{ShmOptions{.cluster = "test", .is_required = true, .tcp = {}}};
+    int code = 4;
+    stranger.for_steps().dial(own, listener->address(), hello(), std::chrono::seconds(30), [&code](auto dialled) {
+      const bool told = !dialled && dialled.error().code == ErrorCode::kNoPermission &&
+                        dialled.error().message.find("belongs to user 0, this one to user 65534") != std::string::npos;
+      code = told ? 0 : 5;
+    });
+    own.run();
+    ::_exit(code);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  ASSERT_TRUE(run_until_true([&] { return listener->refused() == 1; })) << "the listener asks for the user too";
+  EXPECT_TRUE(arrivals.empty());
+}
+
+}  // namespace
+}  // namespace disttrain::transport
