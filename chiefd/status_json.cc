@@ -6,15 +6,6 @@
 
 namespace disttrain::chiefd {
 namespace {
-
-json wires_json(Wires wires) {
-  if ((wires & (kTcpWire | kShmWire)) == (kTcpWire | kShmWire)) return "shm and tcp";
-  if ((wires & kShmWire) != 0) return "shm";
-  if ((wires & kTcpWire) != 0) return "tcp";
-  return nullptr;
-}
-
-
 using nlohmann::json;
 
 constexpr std::size_t kRootCauseLines = 20;
@@ -137,6 +128,13 @@ json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
 }
 
 // An entry whose task is null means that the job waits for `count` more workers, whichever they are.
+json wires_json(Wires wires) {
+  if ((wires & (kTcpWire | kShmWire)) == (kTcpWire | kShmWire)) return "shm and tcp";
+  if ((wires & kShmWire) != 0) return "shm";
+  if ((wires & kTcpWire) != 0) return "tcp";
+  return nullptr;
+}
+
 json waits_for_json(const JobStatus& status, const ChiefStatus& chief) {
   json list = json::array();
   for (const Awaited& one : status.waits_for)

@@ -36,6 +36,7 @@ enum class Mutant {
   kStateScaled,
   kLowestRankIgnored,
   kDoublesRounded,
+  kLentForEver,
   // chiefd
   kTermNotDurable,
   kGenerationNotDurable,

@@ -117,14 +117,15 @@ void PeerLink::dial() {
   frame.header.generation = job_->generation;
   frame.control = bytes;
   const std::uint64_t attempt = ++dialler_->attempt;
-  dialler_->transport.for_steps().dial(dialler_->loop, job_->owners.at(0).address, frame, job_->timeouts.silent,
-                           [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
-                             if (!*alive || attempt != dialler_->attempt) return;
-                             if (!connection) return dial_later(connection.error().message);
-                             connection_ = std::move(*connection);
-                             connection_->start(*this);
-                             wait_for_hello_answer();
-                           });
+  dialler_->transport.for_steps().dial(
+      dialler_->loop, job_->owners.at(0).address, frame, job_->timeouts.silent,
+      [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
+        if (!*alive || attempt != dialler_->attempt) return;
+        if (!connection) return dial_later(connection.error().message);
+        connection_ = std::move(*connection);
+        connection_->start(*this);
+        wait_for_hello_answer();
+      });
 }
 
 void PeerLink::wait_for_hello_answer() {

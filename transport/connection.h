@@ -48,8 +48,8 @@ struct OutgoingFrame {
   // offered here, before it sends them. So the caller must not use this memory while an answer is due. Empty: the offer
   // of an earlier frame stays.
   MutableBytes answers = {};
-  // For an answer: the byte of the peer's offered memory at which the payload belongs. The peer's payload_landing() must
-  // return the same memory for it.
+  // For an answer: the byte of the peer's offered memory at which the payload belongs. The peer's payload_landing()
+  // must return the same memory for it.
   std::optional<std::uint64_t> answer_at = std::nullopt;
 };
 

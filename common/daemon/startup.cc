@@ -138,9 +138,8 @@ std::optional<Startup> start_daemon(Role role, int argc, char** argv, int& exit_
 std::string banner(const ClusterConfig& cluster, TaskId task, const std::string& address, const std::string& transport,
                    const std::string& metrics_address) {
   return std::string(program_of(task.role)) + " " + kVersion + ": " + to_string(task) + " of cluster " + cluster.name +
-         " at " + address + ", transport " + transport + ", configuration " +
-         metrics::hash_text(cluster.hash) + ", metrics at " +
-         (metrics_address.empty() ? "no address" : metrics_address);
+         " at " + address + ", transport " + transport + ", configuration " + metrics::hash_text(cluster.hash) +
+         ", metrics at " + (metrics_address.empty() ? "no address" : metrics_address);
 }
 
 int report(const char* program, const Error& error) {

@@ -15,7 +15,7 @@ Status Shard::lend(ChannelId channel, Sequence sequence, const Push& push, std::
                    std::shared_ptr<const void> keeps) {
   const Result<Landing> where = core_.landing(channel, sequence, push, payload.size_bytes());
   if (!where) return tl::unexpected(where.error());
-  store_.lend(*where, push.bucket, payload, std::move(keeps));
+  store_.lend(*where, push.bucket, channel, payload, std::move(keeps));
   return {};
 }
 
@@ -25,6 +25,7 @@ void Shard::handle_push(Instant now, PushArrived& event, std::span<const float> 
 }
 
 void Shard::handle(Instant now, const Event& event, Outside& outside) {
+  if (const auto* closed = std::get_if<ChannelClosed>(&event)) store_.take_over(closed->channel);
   step(now, event, outside);
 }
 
@@ -55,6 +56,7 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
       const double norm2 = store_.norm2(*measure->plan);
       core_.step(now, NormMeasured{norm2}, actions_);
     } else {
+      if (const auto* close = std::get_if<CloseChannel>(&actions_[i])) store_.take_over(close->channel);
       outside.act(actions_[i]);
     }
   }

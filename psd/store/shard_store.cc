@@ -1,6 +1,7 @@
 #include "psd/store/shard_store.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/check.h"
 #include "common/doubles.h"
@@ -145,9 +146,18 @@ ShardStore::Lent& ShardStore::lent(const Landing& landing, BucketId bucket) {
   return lent_[frames + push * own_buckets_ + own(bucket).number];
 }
 
-void ShardStore::lend(const Landing& landing, BucketId bucket, std::span<const float> payload,
+void ShardStore::lend(const Landing& landing, BucketId bucket, ChannelId lender, std::span<const float> payload,
                       std::shared_ptr<const void> keeps) {
-  lent(landing, bucket) = Lent{payload, std::move(keeps)};
+  lent(landing, bucket) = Lent{payload, std::move(keeps), lender, landing, bucket};
+}
+
+void ShardStore::take_over(ChannelId lender) {
+  for (Lent& held : lent_) {
+    if (held.payload.empty() || held.lender != lender) continue;
+    if (DISTTRAIN_MUTANT(kLentForEver)) continue;
+    std::memcpy(memory_at(held.landing, held.bucket).data(), held.payload.data(), held.payload.size_bytes());
+    held = {};
+  }
 }
 
 std::span<const float> ShardStore::payload(const Landing& at, BucketId bucket) {

@@ -64,9 +64,12 @@ class ShardStore {
 
   // The memory that receives the bucket's payload. It has the bucket's length, and is valid as long as the store.
   std::span<float> landing(const Landing& landing, BucketId bucket);
-  // Instead of landing(): the payload is in memory of another process. The store reads it there, and keeps `keeps` until
-  // it has done so or another payload takes the place.
-  void lend(const Landing& landing, BucketId bucket, std::span<const float> payload, std::shared_ptr<const void> keeps);
+  // Instead of landing(): the payload is in memory of the worker at the other end of the channel. The store reads it
+  // there, and keeps `keeps` until it has done so or another payload takes the place.
+  void lend(const Landing& landing, BucketId bucket, ChannelId lender, std::span<const float> payload,
+            std::shared_ptr<const void> keeps);
+  // Copies what this channel's worker has lent. From then on the worker may write to its memory.
+  void take_over(ChannelId lender);
 
   void apply(const Apply& action);
   void set(const SetParameters& action);
@@ -131,6 +134,9 @@ class ShardStore {
   struct Lent {
     std::span<const float> payload;  // empty: the payload is in the landing's memory
     std::shared_ptr<const void> keeps;
+    ChannelId lender;
+    Landing landing;
+    BucketId bucket;
   };
   Lent& lent(const Landing& landing, BucketId bucket);
   std::span<float> memory_at(const Landing& landing, BucketId bucket);

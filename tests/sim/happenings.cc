@@ -25,6 +25,7 @@ const char* to_string(Happening happening) {
       "long: worker cut off from ps",
       "long: half of the workers cut off from ps",
       "message held back",
+      "payload lent",
       "disk slow",
       "disk full",
       "write failed",

@@ -34,6 +34,7 @@ enum class Happening : std::uint8_t {
   kLongWorkerFromPs,
   kLongHalfFromPs,
   kMessageHeldBack,
+  kLent,  // a push whose payload is in memory that the worker shares with the ps
   // Faults of the shared disk, and hangs of the chief's own disk.
   kDiskSlow,
   kDiskFull,

@@ -57,6 +57,8 @@ constexpr Planted kAll[] = {
     {Mutant::kStateScaled, "state-scaled", "sync: clipping scales state like a gradient", "I7"},
     {Mutant::kLowestRankIgnored, "lowest-rank-ignored",
      "sync: state is the mean, although the job takes the lowest rank's", "I7"},
+    {Mutant::kLentForEver, "lent-for-ever", "sync: a shard reads what a worker has lent after its channel has ended",
+     "I7"},
     {Mutant::kDoublesRounded, "doubles-rounded", "float64 parameters are rounded to float32", "I5 I7"},
     {Mutant::kSlotsNotRestored, "slots-not-restored", "a checkpoint's slots aren't restored", "I18"},
     {Mutant::kInitIgnored, "init-ignored", "checkpoint.init_from is ignored", "I18"},

@@ -5,6 +5,7 @@
 // 3. A hello may arrive although its sender gets no answer.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -27,8 +28,14 @@ struct PushFrame {
   Sequence sequence;
   Push push;
   std::vector<float> payload;
+  // Not null: the payload is in memory that the worker shares with the ps. `payload` has the same values.
+  std::shared_ptr<std::vector<float>> lent;
   double records = 0.0;  // used only by the laws: sum of value_of() over the records of the gradient
 };
+// What a worker does with memory that it has lent, once it may.
+inline void scribble(std::vector<float>& memory) {
+  std::ranges::fill(memory, 1e20F);
+}
 struct ParametersFrame {
   Parameters parameters;
   std::vector<float> payload;

@@ -411,16 +411,34 @@ void PsNode::handle(ShardHere& shard, const psd::Event& event) {
   shard.twin->after();
 }
 
+Status PsNode::take_payload(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
+  if (frame.lent != nullptr && !frame.lent->empty()) {
+    shard.lent[channel].push_back(frame.lent);
+    return shard.shard->lend(channel, frame.sequence, frame.push, *frame.lent, frame.lent);
+  }
+  const std::uint64_t bytes = frame.payload.size() * sizeof(float);
+  const auto landing = shard.shard->landing(channel, frame.sequence, frame.push, bytes);
+  if (!landing) return tl::unexpected(landing.error());
+  std::copy(frame.payload.begin(), frame.payload.end(), landing->begin());
+  return {};
+}
+
+// The channel is closed, so its worker may do anything with the memory that it has lent.
+void PsNode::scribble_over(ShardHere& shard, psd::ChannelId channel) {
+  const auto lent = shard.lent.extract(channel);
+  if (lent.empty()) return;
+  for (const auto& memory : lent.mapped()) scribble(*memory);
+}
+
 void PsNode::handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
   shard.twin->arrives(channel, frame.sequence);
   const std::uint64_t bytes = frame.payload.size() * sizeof(float);
-  const auto landing = shard.shard->landing(channel, frame.sequence, frame.push, bytes);
-  if (!landing) {
-    tell("closes a channel: " + landing.error().message);
+  if (Status taken = take_payload(shard, channel, frame); !taken) {
+    tell("closes a channel: " + taken.error().message);
     close_channel(shard, channel);
-    return handle(shard, psd::ChannelClosed{channel});
+    handle(shard, psd::ChannelClosed{channel});
+    return scribble_over(shard, channel);
   }
-  std::copy(frame.payload.begin(), frame.payload.end(), landing->begin());
   psd::PushArrived event{channel, frame.sequence, frame.push, bytes, false};
   shard.twin->before_push(event, frame.payload, frame.records);
   shard.shard->handle_push(now(), event, frame.payload, shard);
@@ -437,6 +455,7 @@ void PsNode::on_closed(ConnectionId connection) {
   if (use.peer) return end_peer_link(connection, use, Duration::zero());
   shard.channels.erase(use.channel);
   handle(shard, psd::ChannelClosed{use.channel});
+  scribble_over(shard, use.channel);
 }
 
 void PsNode::lost_peer(ShardHere& shard, ShardId peer, Duration lasts) {

@@ -41,6 +41,8 @@ class PsNode final : public TaskNode {
     // If true, the shard has told the chief that the pacer's ps doesn't answer.
     bool has_complained = false;
     bool has_asked_for_values = false;
+    // What the workers of the open channels have lent.
+    std::map<psd::ChannelId, std::vector<std::shared_ptr<std::vector<float>>>> lent;
 
     void act(const psd::Action& action) override {
       std::visit(
@@ -111,6 +113,8 @@ class PsNode final : public TaskNode {
   void became_ready(ShardHere& shard);
   void handle(ShardHere& shard, const psd::Event& event);
   void handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame);
+  Status take_payload(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame);
+  void scribble_over(ShardHere& shard, psd::ChannelId channel);
   void close_channel(ShardHere& shard, psd::ChannelId channel);
   void lost_peer(ShardHere& shard, ShardId peer, Duration lasts);
   void dial_pacer_again(ShardId shard, bool answered);
@@ -120,7 +124,10 @@ class PsNode final : public TaskNode {
 
   void carry_out(ShardHere& shard, const psd::Admit& action);
   void carry_out(ShardHere& shard, const psd::Refuse& action);
-  void carry_out(ShardHere& shard, const psd::CloseChannel& action) { close_channel(shard, action.channel); }
+  void carry_out(ShardHere& shard, const psd::CloseChannel& action) {
+    close_channel(shard, action.channel);
+    scribble_over(shard, action.channel);
+  }
   void carry_out(ShardHere& shard, const psd::Reply& action);
   void carry_out(ShardHere& shard, const psd::SendAcknowledge& action);
   void carry_out(ShardHere& shard, const psd::SendStaged& action) { send_to_peers(shard, action.message); }

@@ -128,6 +128,7 @@ void WorkerNode::open(const OpenJob& order) {
   const std::vector<float> nothing(word_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
+  lent_.assign(core_->buffers(), {});
   records_.assign(core_->buffers(), 0.0);
   versions_.assign(core_->buffers(), {});
   links_.assign(order.layout.shards, Link{});
@@ -332,11 +333,17 @@ void WorkerNode::carry_out(const workerd::SendPush& action) {
   const Link& link = links_[action.shard.value];
   if (!link.open) return;
   if (action.push.final) laws_.leaves(run_id(), self());
-  PushFrame frame{action.sequence, action.push, {}, records_[action.gradients]};
+  PushFrame frame{action.sequence, action.push, {}, nullptr, records_[action.gradients]};
   if (action.payload) {
     const Bucket& bucket = order_.layout.buckets[action.push.bucket.value];
     const auto begin = gradients_[action.gradients].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin);
     frame.payload.assign(begin, begin + static_cast<std::ptrdiff_t>(bucket.words));
+    // Half of the processes share memory with the ps.
+    if (self().incarnation.value % 2 == 0) {
+      frame.lent = std::make_shared<std::vector<float>>(frame.payload);
+      lent_[action.gradients].push_back(frame.lent);
+      world_.count(Happening::kLent);
+    }
   }
   send(link.connection, std::move(frame));
 }
@@ -352,6 +359,9 @@ void WorkerNode::carry_out(const workerd::LoadValues& action) {
 
 void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
+  // The engine overwrites what the worker has lent. So no shard may read it any more.
+  for (const auto& lent : lent_[action.gradients]) scribble(*lent);
+  lent_[action.gradients].clear();
   world_.whisper("  " + to_string(self_.task) + " computes step " + std::to_string(action.step));
   laws_.computes(run_id(), config_, self(), action.step);
   if (config_.train.mode == Mode::kSync)

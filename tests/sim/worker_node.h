@@ -126,6 +126,7 @@ class WorkerNode final : public TaskNode {
   std::vector<std::vector<float>> parameters_;
   std::vector<std::map<BucketId, Step>> versions_;  // of the buckets in parameters_
   std::vector<std::vector<float>> gradients_;
+  std::vector<std::vector<std::shared_ptr<std::vector<float>>>> lent_;  // by the index of the gradients
   std::vector<double> records_;      // for each gradient: the sum of value_of() over its records
   std::optional<CloseJob> closing_;  // set if an order to close the job came while busy_
   void read_data(const DescribeJob& order, std::uint64_t pieces_left);

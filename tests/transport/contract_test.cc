@@ -71,7 +71,8 @@ class Contract : public testing::TestWithParam<Kind> {
   // The result of one dial.
   Result<std::unique_ptr<Connection>> dial(const std::string& address) {
     std::optional<Result<std::unique_ptr<Connection>>> result;
-    transport->for_steps().dial(loop, address, hello(), std::chrono::seconds(30), [&result](auto r) { result = std::move(r); });
+    transport->for_steps().dial(loop, address, hello(), std::chrono::seconds(30),
+                                [&result](auto r) { result = std::move(r); });
     EXPECT_FALSE(result.has_value()) << "called from within dial()";
     EXPECT_TRUE(run_until(loop, [&result] { return result.has_value(); }));
     return std::move(*result);

@@ -50,8 +50,8 @@ Result<PeerMemory> PeerBlocks::bytes(std::uint64_t block, std::uint64_t offset, 
     void* const address = ::mmap(nullptr, held.bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                                  MAP_SHARED | MAP_POPULATE, held.file.get(), 0);
     if (address == MAP_FAILED)
-      return fail(ErrorCode::kUnavailable, "can't map a block of " + std::to_string(held.bytes) +
-                                               " bytes of the peer: " + system_words(errno));
+      return fail(ErrorCode::kUnavailable,
+                  "can't map a block of " + std::to_string(held.bytes) + " bytes of the peer: " + system_words(errno));
     mapping = std::shared_ptr<std::byte>(static_cast<std::byte*>(address),
                                          [size = held.bytes](std::byte* memory) { ::munmap(memory, size); });
   }

@@ -1,5 +1,5 @@
-// Blocks of memory that the two ends of a shm connection share beside the rings: those of this process that the peer may
-// map, and those of the peer.
+// Blocks of memory that the two ends of a shm connection share beside the rings: those of this process that the peer
+// may map, and those of the peer.
 #pragma once
 
 #include <cstdint>

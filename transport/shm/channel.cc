@@ -135,7 +135,8 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
         place.offset = at->offset;
         is_used = true;
       }
-    } else if (!frame.payload.empty() && frame.answer_at && fits(region_.bytes, *frame.answer_at, frame.payload.size())) {
+    } else if (!frame.payload.empty() && frame.answer_at &&
+               fits(region_.bytes, *frame.answer_at, frame.payload.size())) {
       std::memcpy(region_.bytes.data() + *frame.answer_at, frame.payload.data(), frame.payload.size());
       place.kind = PayloadPlace::Kind::kPlaced;
       place.offset = *frame.answer_at;
@@ -146,14 +147,14 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
 
   Result<PeerMemory> take(const PayloadPlace& place, std::uint64_t payload_bytes) {
     if (place.offered_bytes > 0) {
-      Result<PeerMemory> region =
-          bytes_of_peer(place.offered_block, place.offered_offset, place.offered_bytes, true);
+      Result<PeerMemory> region = bytes_of_peer(place.offered_block, place.offered_offset, place.offered_bytes, true);
       if (!region) return region;
       region_ = std::move(*region);
     }
     if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
     if (place.kind == PayloadPlace::Kind::kLent) return bytes_of_peer(place.block, place.offset, payload_bytes, false);
-    if (fits(offered_, place.offset, payload_bytes)) return PeerMemory{offered_.subspan(place.offset, payload_bytes), {}};
+    if (fits(offered_, place.offset, payload_bytes))
+      return PeerMemory{offered_.subspan(place.offset, payload_bytes), {}};
     return fail(ErrorCode::kData, "the peer has put " + std::to_string(payload_bytes) + " bytes at byte " +
                                       std::to_string(place.offset) + " of memory that wasn't offered to it");
   }
@@ -243,8 +244,8 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
                }));
   }
 
-  // Calls those who wait, if they can go on. Otherwise they sleep again: the peer may have woken this end for bytes that
-  // were read already, and then nobody would wake it a second time.
+  // Calls those who wait, if they can go on. Otherwise they sleep again: the peer may have woken this end for bytes
+  // that were read already, and then nobody would wake it a second time.
   void turn() {
     const bool is_over = is_closed_by_peer_ || failure_;
     if (writing_ && (is_over || (link_ && !link_->writer.sleep()))) std::exchange(writing_, nullptr)->on_writable();
@@ -271,7 +272,7 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
   const Arena* arena_ = nullptr;  // of this process; null: nothing is shared
   SharedBlocks blocks_;
   MutableBytes offered_;  // the memory of this process that the peer may write to
-  PeerMemory region_;  // the memory that the peer has offered
+  PeerMemory region_;     // the memory that the peer has offered
 };
 
 namespace {
@@ -307,8 +308,7 @@ Result<std::unique_ptr<ShmChannel>> ShmChannel::dialled(asio::io_context& loop, 
   if (!rings) return tl::unexpected(rings.error());
   Descriptor wakes_this = make_eventfd();
   Descriptor wakes_peer = make_eventfd();
-  if (!wakes_this || !wakes_peer)
-    return fail(ErrorCode::kUnavailable, "can't make an eventfd: " + system_words(errno));
+  if (!wakes_this || !wakes_peer) return fail(ErrorCode::kUnavailable, "can't make an eventfd: " + system_words(errno));
   auto core = std::make_shared<Core>(loop, std::move(socket));
   if (Status started = core->start(Link(std::move(*rings), true, std::move(wakes_this), std::move(wakes_peer)), true);
       !started)

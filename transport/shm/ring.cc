@@ -41,8 +41,8 @@ void in_two_parts(std::uint64_t at, std::size_t bytes, Copy copy) {
   if (bytes > first) copy(0, first, bytes - first);
 }
 
-// Sets `sleeps`, and then looks whether the peer has moved on in the meantime. The peer first moves on and then looks at
-// `sleeps`. The fences order both, so one of the two sees the other.
+// Sets `sleeps`, and then looks whether the peer has moved on in the meantime. The peer first moves on and then looks
+// at `sleeps`. The fences order both, so one of the two sees the other.
 template <typename Ready>
 bool fall_asleep(std::atomic<std::uint32_t>& sleeps, Ready ready) {
   sleeps.store(1, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
-// The memory that the two ends of a shm connection share: two rings of bytes, one for each direction. The file is sealed,
-// so that the peer can't shrink it. A peer may still write anything into it at any time. So each end keeps its own
-// positions in private memory, and checks those of the peer.
+// The memory that the two ends of a shm connection share: two rings of bytes, one for each direction. The file is
+// sealed, so that the peer can't shrink it. A peer may still write anything into it at any time. So each end keeps its
+// own positions in private memory, and checks those of the peer.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,6 +1,5 @@
 #include "transport/shm/transport.h"
 
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -56,23 +55,15 @@ std::optional<ucred> peer_of(int socket) {
   return peer;
 }
 
-// Whether the address is one of this host: a loopback address, or the address of an interface.
-bool is_of_this_host(const Endpoint& endpoint) {
-  if (is_loopback(endpoint)) return true;
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return false;
-  bool found = false;
-  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != endpoint.storage.ss_family) continue;
-    if (one->ifa_addr->sa_family == AF_INET)
-      found = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr ==
-              reinterpret_cast<const sockaddr_in*>(&endpoint.storage)->sin_addr.s_addr;
-    else if (one->ifa_addr->sa_family == AF_INET6)
-      found = std::memcmp(&reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr,
-                          &reinterpret_cast<const sockaddr_in6*>(&endpoint.storage)->sin6_addr, sizeof(in6_addr)) == 0;
-  }
-  ::freeifaddrs(all);
-  return found;
+// Whether a socket can be bound to the address. A list of the interfaces would need a netlink socket, which the units
+// forbid.
+bool is_of_this_host(Endpoint endpoint) {
+  if (endpoint.storage.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in*>(&endpoint.storage)->sin_port = 0;
+  else
+    reinterpret_cast<sockaddr_in6*>(&endpoint.storage)->sin6_port = 0;
+  const Descriptor socket(::socket(endpoint.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), endpoint.get(), endpoint.length) == 0;
 }
 
 // The addresses under which a process that is reached at `endpoint` may listen.
@@ -106,10 +97,9 @@ Result<Descriptor> connect_unix(const std::string& cluster, const std::string& a
       }
       const std::optional<ucred> peer = peer_of(socket.get());
       if (peer && peer->uid == ::geteuid()) return socket;
-      return fail(ErrorCode::kNoPermission, "the process there belongs to user " +
-                                                std::to_string(peer ? peer->uid : 0) + ", this one to user " +
-                                                std::to_string(::geteuid()) +
-                                                "; run both as one user to let them share memory");
+      return fail(ErrorCode::kNoPermission,
+                  "the process there belongs to user " + std::to_string(peer ? peer->uid : 0) + ", this one to user " +
+                      std::to_string(::geteuid()) + "; run both as one user to let them share memory");
     }
   }
   return fail(ErrorCode::kUnavailable, reason);
@@ -146,7 +136,8 @@ class ShmTransport::ForSteps final : public Transport {
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             Done done) override {
     Result<std::unique_ptr<Connection>> connection = connect(loop, address, hello);
-    if (!connection && !owner_.options_.is_required) return owner_.dial(loop, address, hello, deadline, std::move(done));
+    if (!connection && !owner_.options_.is_required)
+      return owner_.dial(loop, address, hello, deadline, std::move(done));
     asio::post(loop, [result = std::make_shared<Result<std::unique_ptr<Connection>>>(std::move(connection)),
                       done = std::move(done)] { done(std::move(*result)); });
   }
@@ -155,8 +146,8 @@ class ShmTransport::ForSteps final : public Transport {
   Result<std::unique_ptr<Connection>> connect(asio::io_context& loop, const std::string& address,
                                               const OutgoingFrame& hello) {
     const auto failed = [&address](const Error& why) {
-      return fail(why.code, "can't connect to " + address + " through shared memory (transport.kind = \"shm\"): " +
-                                why.message);
+      return fail(why.code,
+                  "can't connect to " + address + " through shared memory (transport.kind = \"shm\"): " + why.message);
     };
     Result<Descriptor> socket = connect_unix(owner_.options_.cluster, address);
     if (!socket) return failed(socket.error());
@@ -203,9 +194,9 @@ Result<std::unique_ptr<Listener>> ShmTransport::listen(asio::io_context& loop, c
   // The tcp address is ours, so the name is free. But a system may forbid Unix sockets (seccomp).
   if (!socket || ::bind(socket.get(), name.get(), name.length) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
     if (options_.is_required)
-      return fail(ErrorCode::kUnavailable, "can't listen on " + address +
-                                               " for connections through shared memory (transport.kind = \"shm\"): " +
-                                               system_words(errno));
+      return fail(ErrorCode::kUnavailable,
+                  "can't listen on " + address +
+                      " for connections through shared memory (transport.kind = \"shm\"): " + system_words(errno));
     return std::make_unique<TwoListeners>(std::move(*tcp), nullptr);
   }
   const OpenAccepted open = [traffic = traffic_](asio::io_context& on, Descriptor accepted) {

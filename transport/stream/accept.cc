@@ -80,7 +80,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
       const std::shared_ptr<Acceptor> self = owner.lock();
       if (!self) return;
       const auto found = self->peers_.find(id);
-      if (found != self->peers_.end() && !self->read_hello(id, found->second)) channel->wait_readable(shared_from_this());
+      if (found != self->peers_.end() && !self->read_hello(id, found->second))
+        channel->wait_readable(shared_from_this());
     }
     void on_writable() override {}
 
@@ -225,8 +226,7 @@ class StreamListener final : public Listener {
 std::unique_ptr<Listener> accept_streams(asio::io_context& loop, Descriptor socket, std::string address,
                                          const ListenerLimits& limits, OpenAccepted open,
                                          std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
-  auto acceptor =
-      std::make_shared<Acceptor>(loop, std::move(socket), limits, std::move(open), std::move(on_arrival));
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(socket), limits, std::move(open), std::move(on_arrival));
   return std::make_unique<StreamListener>(std::move(acceptor), std::move(address));
 }
 

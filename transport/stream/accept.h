@@ -1,5 +1,5 @@
-// Accepts the peers of a listening socket, and reads from each one until its hello is whole. Then passes the peer to the
-// owner of the listener. Closes and counts a peer if there are too many peers, if it is too slow, or if it sends
+// Accepts the peers of a listening socket, and reads from each one until its hello is whole. Then passes the peer to
+// the owner of the listener. Closes and counts a peer if there are too many peers, if it is too slow, or if it sends
 // malformed bytes. tcp and Unix sockets share this.
 #pragma once
 

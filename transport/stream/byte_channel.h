@@ -1,5 +1,5 @@
-// ByteChannel: a stream of bytes in both directions, such as a tcp socket. A Stream (stream.h) sends and receives frames
-// through it. Make all calls on one loop.
+// ByteChannel: a stream of bytes in both directions, such as a tcp socket. A Stream (stream.h) sends and receives
+// frames through it. Make all calls on one loop.
 #pragma once
 
 #include <sys/uio.h>
@@ -72,8 +72,8 @@ class ByteChannel {
   // Describes to the peer where the frame's payload lies, or where this call has put it, and which memory the frame
   // offers for answers (OutgoingFrame::answers). Empty: the payload must be written as bytes.
   virtual std::optional<wire::PayloadPlace> place(const OutgoingFrame&) { return std::nullopt; }
-  // Takes what the peer's place() has described. Returns the payload of a frame; empty if the frame has none. kData: the
-  // peer describes memory that it hasn't shared. kUnavailable: the memory can't be mapped.
+  // Takes what the peer's place() has described. Returns the payload of a frame; empty if the frame has none. kData:
+  // the peer describes memory that it hasn't shared. kUnavailable: the memory can't be mapped.
   virtual Result<PeerMemory> take(const wire::PayloadPlace&, std::uint64_t) {
     return fail(ErrorCode::kData, "the peer describes memory that it doesn't share");
   }

@@ -44,8 +44,8 @@ class SendQueue {
 
   // The queue keeps the memory of sent items for reuse, but not more than these bounds allow.
   static constexpr std::size_t kMaxKept = 8;
-  static constexpr std::size_t kMaxKeptBytes = wire::kMaxPayloadBytes + wire::kMaxControlBytes +
-                                               wire::kPlaceBytes + wire::kHeaderBytes;
+  static constexpr std::size_t kMaxKeptBytes =
+      wire::kMaxPayloadBytes + wire::kMaxControlBytes + wire::kPlaceBytes + wire::kHeaderBytes;
 
   void remember(const wire::HeaderBytes& header, Bytes place, const OutgoingFrame& frame, Bytes payload,
                 std::size_t written);

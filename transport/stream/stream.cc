@@ -1,7 +1,7 @@
 #include "transport/stream/stream.h"
 
-#include <asio/post.hpp>
 #include <array>
+#include <asio/post.hpp>
 #include <utility>
 
 #include "common/check.h"
@@ -65,8 +65,8 @@ void Stream::send(const OutgoingFrame& frame) {
   const wire::PlaceBytes place_bytes = place ? wire::encode_place(*place) : wire::PlaceBytes();
   const Bytes placed = place ? Bytes(place_bytes) : Bytes();
   const bool in_frame = !place || place->kind == wire::PayloadPlace::Kind::kInFrame;
-  const wire::HeaderBytes header =
-      wire::encode_header(frame.header, frame.control, frame.payload, in_frame ? checksum_kind_ : wire::ChecksumKind::kNone, placed);
+  const wire::HeaderBytes header = wire::encode_header(frame.header, frame.control, frame.payload,
+                                                       in_frame ? checksum_kind_ : wire::ChecksumKind::kNone, placed);
   const Bytes payload = in_frame ? frame.payload : Bytes();
   if (Status sent = queue_.send(*channel_, header, placed, frame, payload); !sent) return sending_failed(sent.error());
   if (!in_frame) {
@@ -209,7 +209,8 @@ bool Stream::take_place() {
       if (!landing)
         used = tl::unexpected(landing.error());
       else if (landing->data() != payload.data())
-        used = fail(ErrorCode::kData, "connection with " + peer_ + ": an answer is in memory that isn't offered for it");
+        used =
+            fail(ErrorCode::kData, "connection with " + peer_ + ": an answer is in memory that isn't offered for it");
       else
         used = *landing;
     }

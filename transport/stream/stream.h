@@ -77,7 +77,7 @@ class Stream final : public ByteChannelUser, public std::enable_shared_from_this
   std::optional<Error> failure_;          // the failure that a posted turn will report to the handler
   bool closed_ = false;
   bool paused_ = false;
-  std::shared_ptr<const void> lent_;      // keeps the payload that the handler is reading
+  std::shared_ptr<const void> lent_;  // keeps the payload that the handler is reading
   // Memory for the operations that may wait in the loop: to receive, and to call on_sent().
   HandlerMemory receive_memory_;
   HandlerMemory tell_memory_;

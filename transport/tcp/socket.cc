@@ -64,6 +64,15 @@ tl::unexpected<Error> bad_address(const std::string& address) {
               "address \"" + address + "\" can't be read; expected host:port, as in 10.0.0.7:7100 or [::1]:7100");
 }
 
+bool is_loopback(const Endpoint& endpoint) {
+  if (endpoint.storage.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&endpoint.storage);
+    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&endpoint.storage);
+  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
 }  // namespace
 
 std::string to_string(const Endpoint& endpoint) {
@@ -87,15 +96,6 @@ Endpoint remote_endpoint(int fd) {
   endpoint.length = sizeof endpoint.storage;
   if (getpeername(fd, endpoint.get(), &endpoint.length) != 0) endpoint.length = 0;
   return endpoint;
-}
-
-bool is_loopback(const Endpoint& endpoint) {
-  if (endpoint.storage.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&endpoint.storage);
-    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-  }
-  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&endpoint.storage);
-  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
 bool same_host(const Endpoint& local, const Endpoint& remote) {

@@ -27,8 +27,6 @@ std::string to_string(const Endpoint& endpoint);
 Endpoint local_endpoint(int fd);
 Endpoint remote_endpoint(int fd);
 
-bool is_loopback(const Endpoint& endpoint);
-
 // Returns true if both ends of a connection are on this host: the remote address is a loopback address, or both ends
 // have the same address.
 bool same_host(const Endpoint& local, const Endpoint& remote);

@@ -55,8 +55,8 @@ enum class FrameType : std::uint16_t {
 
 enum class ChecksumKind : std::uint8_t { kNone = 0, kCrc32c = 1 };
 
-// Where the payload of a frame lies, on a connection whose ends share memory (transport/shm). Blocks are numbered by the
-// process that has made them.
+// Where the payload of a frame lies, on a connection whose ends share memory (transport/shm). Blocks are numbered by
+// the process that has made them.
 //
 // On the wire these are six little-endian u64 in this order. They count as a part of the control part.
 struct PayloadPlace {

@@ -84,8 +84,12 @@ HeaderBytes encode_header(const FrameHeader& header, std::span<const std::byte> 
 }
 
 PlaceBytes encode_place(const PayloadPlace& place) {
-  const std::uint64_t words[] = {static_cast<std::uint64_t>(place.kind), place.block,          place.offset,
-                                 place.offered_block,                    place.offered_offset, place.offered_bytes};
+  const std::uint64_t words[] = {static_cast<std::uint64_t>(place.kind),
+                                 place.block,
+                                 place.offset,
+                                 place.offered_block,
+                                 place.offered_offset,
+                                 place.offered_bytes};
   PlaceBytes bytes;
   for (std::size_t i = 0; i < std::size(words); ++i) put(bytes.data() + i * sizeof words[0], words[i]);
   return bytes;

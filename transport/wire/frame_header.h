@@ -19,8 +19,9 @@ bool known(FrameType type);
 std::uint64_t max_payload_bytes(FrameType type);
 
 // Encodes the header of a frame with these parts. Computes the lengths and checksums, and copies the other fields from
-// `header`. `kind` says whether the payload gets a checksum. `place` has a PayloadPlace, which the caller sends before the control
-// part, or is empty. A part that is too long fails a DISTTRAIN_CHECK, because we encode only our own frames.
+// `header`. `kind` says whether the payload gets a checksum. `place` has a PayloadPlace, which the caller sends before
+// the control part, or is empty. A part that is too long fails a DISTTRAIN_CHECK, because we encode only our own
+// frames.
 HeaderBytes encode_header(const FrameHeader& header, std::span<const std::byte> control,
                           std::span<const std::byte> payload, ChecksumKind kind, std::span<const std::byte> place = {});
 

@@ -28,9 +28,9 @@ namespace disttrain::wire {
 class FrameReader {
  public:
   enum class Event {
-    kNeedBytes,     // the caller must read more bytes into room() and call received()
-    kNeedLanding,   // header() and control() are verified; the caller must call land() next
-    kFrame,         // a frame is whole; header(), control() and payload() are valid until the next call of next()
+    kNeedBytes,    // the caller must read more bytes into room() and call received()
+    kNeedLanding,  // header() and control() are verified; the caller must call land() next
+    kFrame,        // a frame is whole; header(), control() and payload() are valid until the next call of next()
     // Only if the reader takes places: the frame has a PayloadPlace. header(), control() and place() are verified; the
     // caller must call take_place() next.
     kPlace,

@@ -136,15 +136,16 @@ void PsExchange::Link::dial() {
   frame.header = exchange_.header(FrameType::kHello, Sequence());
   frame.control = bytes;
   const std::uint64_t attempt = ++attempt_;
-  exchange_.transport_.for_steps().dial(exchange_.loop_, owner_.address, frame, options.timeouts.dial,
-                            [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
-                              if (!*alive || attempt != attempt_) return;
-                              if (!connection) return lost(connection.error().message, Answer::kNone);
-                              connection_ = std::move(*connection);
-                              if (options_arena() != nullptr) connection_->share(*options_arena());
-                              connection_->start(*this);
-                              wait_for_hello_answer();
-                            });
+  exchange_.transport_.for_steps().dial(
+      exchange_.loop_, owner_.address, frame, options.timeouts.dial,
+      [this, alive = alive_, attempt](Result<std::unique_ptr<transport::Connection>> connection) {
+        if (!*alive || attempt != attempt_) return;
+        if (!connection) return lost(connection.error().message, Answer::kNone);
+        connection_ = std::move(*connection);
+        if (options_arena() != nullptr) connection_->share(*options_arena());
+        connection_->start(*this);
+        wait_for_hello_answer();
+      });
 }
 
 void PsExchange::Link::wait_for_hello_answer() {

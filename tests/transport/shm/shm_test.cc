@@ -294,7 +294,8 @@ TEST_F(Shm, APeerOnAnotherHostIsToldApart) {
 TEST_F(Shm, WithoutTheNeedForSharedMemoryTcpServes) {
   TcpTransport tcp;
   std::vector<std::unique_ptr<Arrival>> over_tcp;
-  auto other = tcp.listen(loop, "127.0.0.1:0", {}, [&](std::unique_ptr<Arrival> a) { over_tcp.push_back(std::move(a)); });
+  auto other =
+      tcp.listen(loop, "127.0.0.1:0", {}, [&](std::unique_ptr<Arrival> a) { over_tcp.push_back(std::move(a)); });
   ASSERT_TRUE(other);
   ShmTransport any{ShmOptions{.cluster = "test", .is_required = false, .tcp = {}}};
   std::optional<Result<std::unique_ptr<Connection>>> result;
