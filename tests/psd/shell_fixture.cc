@@ -61,15 +61,18 @@ FakePeer::FakePeer(asio::io_context& loop, transport::Transport& transport, cons
   transport::OutgoingFrame frame;
   frame.header.type = wire::FrameType::kHello;
   frame.control = bytes;
-  transport.dial(loop, address, frame, std::chrono::seconds(5),
-                 [this](Result<std::unique_ptr<transport::Connection>> dialled) {
-                   if (!dialled) {
-                     dial_error = dialled.error().message;
-                     return;
-                   }
-                   connection_ = std::move(*dialled);
-                   connection_->start(*this);
-                 });
+  const bool may_lend = &transport.for_steps() != &transport;
+  if (may_lend) lent_.emplace(arena_, std::size_t{16} << 20, Paging::kOnDemand);
+  transport.for_steps().dial(loop, address, frame, std::chrono::seconds(5),
+                             [this](Result<std::unique_ptr<transport::Connection>> dialled) {
+                               if (!dialled) {
+                                 dial_error = dialled.error().message;
+                                 return;
+                               }
+                               connection_ = std::move(*dialled);
+                               if (lent_) connection_->share(arena_);
+                               connection_->start(*this);
+                             });
 }
 
 void FakePeer::send(wire::FrameType type, transport::Bytes control, transport::Bytes payload, std::uint64_t sequence) {
@@ -81,6 +84,13 @@ void FakePeer::send(wire::FrameType type, transport::Bytes control, transport::B
   frame.control = control;
   frame.payload = payload;
   frame.lifetime = transport::Payload::kCopied;
+  if (lent_ && !payload.empty() && payload.size() < lent_->size() / 2) {
+    if (lent_end_ + payload.size() > lent_->size()) lent_end_ = 0;
+    std::memcpy(lent_->bytes().data() + lent_end_, payload.data(), payload.size());
+    frame.payload = transport::Bytes(lent_->bytes()).subspan(lent_end_, payload.size());
+    frame.lifetime = transport::Payload::kFrozenUntilAnswered;
+    lent_end_ = (lent_end_ + payload.size() + 63) / 64 * 64;
+  }
   connection_->send(frame);
 }
 
@@ -117,6 +127,13 @@ void FakePeer::on_frame(const wire::FrameHeader& header, transport::Bytes contro
   }
 }
 
+std::unique_ptr<transport::Transport> make_test_transport() {
+  TransportConfig config;
+  const char* const kind = std::getenv("DISTTRAIN_TEST_TRANSPORT");
+  config.kind = kind != nullptr ? kind : "tcp";
+  return transport::make_transport(config, "shell-test").value();
+}
+
 PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits) : chief_(loop_, *transport_) {
   chief_.heartbeat_timeout = heartbeat;
   daemon::Startup startup;
@@ -132,7 +149,7 @@ PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credit
   std::promise<std::string> listening;
   thread_ = std::thread([this, startup, &listening] {
     daemon::Log log(startup.task, startup.cluster.log);
-    const std::unique_ptr<transport::Transport> transport = transport::make_client_transport();
+    const std::unique_ptr<transport::Transport> transport = make_test_transport();
     PsDaemon ps(daemon_loop_, *transport, files_, startup, log);
     const Status started = ps.start();
     listening.set_value(started ? ps.address() : started.error().message);

@@ -1,4 +1,6 @@
-// A real ps on its own thread, over real tcp on loopback; the test plays the chief and the workers.
+// A real ps on its own thread, over real tcp on loopback; the test plays the chief and the workers. If the environment
+// variable DISTTRAIN_TEST_TRANSPORT is "shm", channels and the connections between shards go through shared memory, and
+// the workers lend their gradients.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,10 +10,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/os/arena.h"
 #include "psd/ps_daemon.h"
 #include "tests/psd/core/shard_cluster.h"
 #include "tests/psd/gated_files.h"
@@ -22,6 +26,8 @@ namespace disttrain::psd::test {
 
 // Runs the loop until `done` returns true, and then returns true. Returns false if this takes more than ten seconds.
 bool run_until(asio::io_context& loop, const std::function<bool()>& done);
+
+std::unique_ptr<transport::Transport> make_test_transport();
 
 // The chief's end of a control connection.
 class FakeChief final : public transport::ControlHandler {
@@ -95,6 +101,10 @@ class FakePeer final : public transport::ConnectionHandler {
 
  private:
   std::unique_ptr<transport::Connection> connection_;
+  // Where the gradients are that this peer lends. One after the other; a test has fewer under way than fit.
+  Arena arena_{ArenaKind::kShared};
+  std::optional<Memory> lent_;
+  std::size_t lent_end_ = 0;
   std::vector<std::byte> landing_;
   wire::ScratchBuffer scratch_;
 };
@@ -121,7 +131,7 @@ class PsShell : public testing::Test {
                      const std::string& more_train = "") const;
 
   asio::io_context loop_;
-  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
+  const std::unique_ptr<transport::Transport> transport_ = make_test_transport();
   GatedFiles files_;
   FakeChief chief_;
   Member ps_{TaskId{Role::kPs, 0}, Incarnation(4711)};

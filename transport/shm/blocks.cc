@@ -32,7 +32,7 @@ Status PeerBlocks::add(std::uint64_t block, Descriptor file) {
   if (blocks_.size() >= kMaxPeerBlocks || blocks_.contains(block))
     return fail(ErrorCode::kData, "the peer shares more than " + std::to_string(kMaxPeerBlocks) +
                                       " blocks of memory, or the same one twice");
-  blocks_.emplace(block, Block{std::move(file), static_cast<std::uint64_t>(status.st_size), nullptr, nullptr});
+  blocks_.emplace(block, Block{std::move(file), static_cast<std::uint64_t>(status.st_size), nullptr, false});
   return {};
 }
 
@@ -44,18 +44,23 @@ Result<PeerMemory> PeerBlocks::bytes(std::uint64_t block, std::uint64_t offset, 
                                       std::to_string(bytes) + " of them, of its block " + std::to_string(block) +
                                       "; it shares no such bytes");
   Block& held = found->second;
-  std::shared_ptr<std::byte>& mapping = writable ? held.writable : held.readable;
-  if (mapping == nullptr) {
+  if (held.mapping == nullptr) {
     // MAP_POPULATE: the peer has touched all its pages, so this only saves the faults.
-    void* const address = ::mmap(nullptr, held.bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                                 MAP_SHARED | MAP_POPULATE, held.file.get(), 0);
+    void* const address = ::mmap(nullptr, held.bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, held.file.get(), 0);
     if (address == MAP_FAILED)
       return fail(ErrorCode::kUnavailable,
                   "can't map a block of " + std::to_string(held.bytes) + " bytes of the peer: " + system_words(errno));
-    mapping = std::shared_ptr<std::byte>(static_cast<std::byte*>(address),
-                                         [size = held.bytes](std::byte* memory) { ::munmap(memory, size); });
+    held.mapping = std::shared_ptr<std::byte>(static_cast<std::byte*>(address),
+                                              [size = held.bytes](std::byte* memory) { ::munmap(memory, size); });
+    held.file = Descriptor();
   }
-  return PeerMemory{MutableBytes(mapping.get() + offset, bytes), mapping};
+  // A block that only lends stays protected from bugs of this process.
+  if (writable && !held.is_writable) {
+    if (::mprotect(held.mapping.get(), held.bytes, PROT_READ | PROT_WRITE) != 0)
+      return fail(ErrorCode::kUnavailable, "can't write to a block of the peer: " + system_words(errno));
+    held.is_writable = true;
+  }
+  return PeerMemory{MutableBytes(held.mapping.get() + offset, bytes), held.mapping};
 }
 
 }  // namespace disttrain::transport

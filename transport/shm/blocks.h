@@ -39,10 +39,10 @@ class PeerBlocks {
 
  private:
   struct Block {
-    Descriptor file;
+    Descriptor file;  // until it is mapped
     std::uint64_t bytes = 0;
-    std::shared_ptr<std::byte> readable;  // the mappings; null until they are needed
-    std::shared_ptr<std::byte> writable;
+    std::shared_ptr<std::byte> mapping;  // null until it is needed
+    bool is_writable = false;
   };
   std::map<std::uint64_t, Block> blocks_;
 };

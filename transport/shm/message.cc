@@ -62,8 +62,12 @@ Result<std::optional<ReceivedMessage>> receive_message(int socket) {
     }
   }
   if (n == 0) return fail(ErrorCode::kUnavailable, "the peer closed the connection");
+  if ((header.msg_flags & MSG_CTRUNC) != 0)
+    return fail(ErrorCode::kData,
+                "can't take the peer's descriptors: this process has too many open files; raise `ulimit -n`, or "
+                "LimitNOFILE of the unit");
   const std::size_t expected = received.message.kind == ShmMessage::Kind::kOpen ? 3 : 1;
-  const bool is_whole = n == sizeof received.message && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 &&
+  const bool is_whole = n == sizeof received.message && (header.msg_flags & MSG_TRUNC) == 0 &&
                         received.message.magic == ShmMessage().magic && received.descriptors.size() == expected;
   if (!is_whole)
     return fail(ErrorCode::kData, "a message of " + std::to_string(n) + " bytes with " +

@@ -108,6 +108,45 @@ TEST_F(StoreWithState, IsAveragedInSync) {
   EXPECT_FLOAT_EQ(after[3], 3.0F);  // (10 * 1 + 20 * 4) / 30
 }
 
+TEST_F(StoreWithState, ReadsLentPushesWhereTheyAreUntilTheChannelEnds) {
+  train_.mode = Mode::kSync;
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
+  const BucketId mixed(0);
+  std::vector<float> first(4, 1.0F), second(4, 3.0F);
+  const auto keeps = std::make_shared<int>();
+  auto plan = std::make_shared<SumPlan>();
+  plan->at.learning_rate = 0.5;
+  for (std::uint32_t place : {0U, 1U}) {
+    const Landing landing{Landing::Kind::kStaging, Place(place), 0};
+    store.lend(landing, mixed, ChannelId(place + 1), place == 0 ? first : second, keeps);
+    plan->terms.push_back(SumTerm{landing, 10U});
+  }
+  EXPECT_EQ(keeps.use_count(), 3);
+  // Worker 1's channel ends, and its memory changes. Worker 0's memory is read when the step is applied.
+  store.take_over(ChannelId(2));
+  EXPECT_EQ(keeps.use_count(), 2);
+  fill(second, 100.0F);
+  fill(first, 5.0F);
+  const float before = store.parameters(mixed)[0];
+  store.sum_and_apply(SumAndApply{mixed, plan});
+  EXPECT_FLOAT_EQ(store.parameters(mixed)[0], before - 0.5F * 4.0F);
+  EXPECT_EQ(keeps.use_count(), 1) << "what is read is given back";
+}
+
+TEST_F(StoreWithState, APayloadThatArrivesReplacesALentOne) {
+  ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 1, false, false}, {});
+  const BucketId mixed(0);
+  const Landing landing{Landing::Kind::kFrame, Place(0), 0};
+  const std::vector<float> lent(4, 100.0F);
+  store.lend(landing, mixed, ChannelId(1), lent, nullptr);
+  fill(store.landing(landing, mixed), 2.0F);
+  const float before = store.parameters(mixed)[0];
+  UpdateAt at;
+  at.learning_rate = 0.5;
+  store.apply(Apply{landing, mixed, at});
+  EXPECT_FLOAT_EQ(store.parameters(mixed)[0], before - 0.5F * 2.0F);
+}
+
 TEST_F(StoreWithState, IsMixedInByItsWeightInAsync) {
   ShardStore store(layout_, ShardId(0), StoreOptions{train_, 1, 2, false, false}, {});
   const BucketId state(1);  // elements 4..7, all of v12
