@@ -51,14 +51,14 @@ def free_address():
 class Cluster:
     """A chief, ps and workers in a folder of their own. A context manager: its end kills all of them."""
 
-    def __init__(self, build, folder, ps=1, workers=2, shard_threads=1):
+    def __init__(self, build, folder, ps=1, workers=2, shard_threads=1, transport="auto"):
         self.build, self.folder = build, Path(folder)
         self.file = self.folder / "cluster.toml"
         self.addresses = {"chief/0": free_address()}
         self.addresses.update({f"ps/{i}": free_address() for i in range(ps)})
         self.addresses.update({f"worker/{i}": free_address() for i in range(workers)})
         text = f'[chief]\naddress = "{self.addresses["chief/0"]}"\nstate_directory = "{self.folder / "chief"}"\n'
-        text += '[metrics]\nlisten = "127.0.0.1:0"\n'
+        text += f'[metrics]\nlisten = "127.0.0.1:0"\n[transport]\nkind = "{transport}"\n'
         for task, address in self.addresses.items():
             if task.startswith("ps"):
                 text += f'[[ps]]\naddress = "{address}"\nshards = {shard_threads}\n'

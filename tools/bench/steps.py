@@ -1,6 +1,6 @@
 """Observes the steps of workers from outside. The kernel counts the bytes that each socket has received (tcp_info, read
 with NETLINK_SOCK_DIAG), and all parameters answer each step of a worker. So every `model_bytes` bytes are one step
-whose answer has arrived. This works within milliseconds, and without a chief.
+whose answer has arrived. This works within milliseconds, and without a chief. It needs a cluster with transport.kind = "tcp".
 
 For example, with a model of 318,040 bytes: a worker's count grows from 3,180,400 to 3,498,440. One more answer has
 arrived, so one more step is done.
