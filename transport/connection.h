@@ -18,6 +18,7 @@
 #include "common/os/arena.h"
 #include "common/result.h"
 #include "common/time.h"
+#include "transport/peer_limit.h"
 #include "transport/traffic.h"
 #include "transport/wire/frame.h"
 
@@ -145,6 +146,8 @@ struct ListenerLimits {
   // oldest connection whose peer hasn't said hello. If all peers have said hello, it closes the new one.
   std::uint32_t max_connections = 1024;
   Duration hello_timeout = std::chrono::seconds(2);  // the listener closes a peer that hasn't said hello in this time
+  // Listeners that have the same count share the limit. Null: the listener counts its own connections.
+  std::shared_ptr<PeerCount> count = nullptr;
 };
 
 class Listener {

@@ -185,8 +185,10 @@ void ShmTransport::dial(asio::io_context& loop, const std::string& address, cons
 }
 
 Result<std::unique_ptr<Listener>> ShmTransport::listen(asio::io_context& loop, const std::string& address,
-                                                       const ListenerLimits& limits,
+                                                       const ListenerLimits& own_limits,
                                                        std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
+  ListenerLimits limits = own_limits;
+  if (!limits.count) limits.count = std::make_shared<PeerCount>();
   Result<std::unique_ptr<Listener>> tcp = tcp_.listen(loop, address, limits, on_arrival);
   if (!tcp) return tcp;
   const UnixName name = name_of(options_.cluster, (*tcp)->address());

@@ -41,7 +41,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         on_arrival_(std::move(on_arrival)),
         socket_(loop, fd.release()),
         pause_(loop),
-        reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+        reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
+        peer_count_(limits.count ? limits.count : std::make_shared<PeerCount>()) {}
 
   void wait() {
     socket_.async_wait(asio::posix::stream_descriptor::wait_read,
@@ -199,7 +200,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   asio::posix::stream_descriptor socket_;
   asio::steady_timer pause_;
   Descriptor reserve_;
-  const std::shared_ptr<PeerCount> peer_count_ = std::make_shared<PeerCount>();
+  const std::shared_ptr<PeerCount> peer_count_;
   std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;  // the oldest peer is the first, because ids grow
   std::uint64_t last_id_ = 0;
   std::uint64_t refused_ = 0;

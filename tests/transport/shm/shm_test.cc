@@ -305,6 +305,21 @@ TEST_F(Shm, WithoutTheNeedForSharedMemoryTcpServes) {
   EXPECT_TRUE(*result);
 }
 
+TEST_F(Shm, BothSocketsOfAListenerShareTheLimit) {
+  ListenerLimits limits;
+  limits.max_connections = 1;
+  auto narrow = transport.listen(loop, "127.0.0.1:0", limits,
+                                 [this](std::unique_ptr<Arrival> arrival) { arrivals.push_back(std::move(arrival)); });
+  ASSERT_TRUE(narrow);
+  auto first = dial((*narrow)->address());
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(run_until_true([this] { return arrivals.size() == 1; }));
+  std::optional<Result<std::unique_ptr<Connection>>> second;
+  transport.dial(loop, (*narrow)->address(), hello(), std::chrono::seconds(30), [&](auto r) { second = std::move(r); });
+  ASSERT_TRUE(run_until_true([&] { return second.has_value() && (*narrow)->refused() == 1; }));
+  EXPECT_EQ(arrivals.size(), 1u);
+}
+
 TEST_F(Shm, AListenerThatIsGoneLeavesNoName) {
   const std::string address = listener->address();
   const auto names = [] {
