@@ -382,14 +382,16 @@ void check_columns(const JobConfig& job, Reading& reading) {
   const bool takes = data.format != DataFormat::kIdx && data.format != DataFormat::kNpy &&
                      data.format != DataFormat::kNpz && data.format != DataFormat::kText;
   const bool needs = takes && data.format != DataFormat::kCsv;
-  only_with(reading, !data.columns.empty(), "data.", {"missing", "index", "shuffle_window"}, "data.columns");
+  only_with(reading, !data.columns.empty(), "data.", {"index", "shuffle_window"}, "data.columns");
+  // A file may set this key to its default, which changes nothing.
+  only_with(reading, !data.columns.empty() || data.missing.empty(), "data.", {"missing"}, "data.columns");
   only_with(reading, !data.columns.empty() || !data.tokenizer.empty(), "data.", {"memory"},
             "data.columns or data.tokenizer");
   check_buckets(data, reading);
   if (data.shuffle == ShuffleKind::kBlocks && data.columns.empty())
     reading.refuse("data.shuffle", "data.shuffle = \"blocks\" is for data.columns; set it to \"epoch\"");
   only_with(reading, data.shuffle == ShuffleKind::kBlocks, "data.", {"shuffle_window"}, "shuffle = \"blocks\"");
-  only_with(reading, data.format == DataFormat::kCsv, "data.", {"missing"}, "format = \"csv\"");
+  only_with(reading, data.format == DataFormat::kCsv || data.missing.empty(), "data.", {"missing"}, "format = \"csv\"");
   for (const ColumnSection& column : data.columns) {
     const std::string& from = column.from.empty() ? column.name : column.from;
     only_with(reading, data.format == DataFormat::kLibsvm && from == "features", "data.columns." + column.name + ".",

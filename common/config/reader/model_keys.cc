@@ -158,6 +158,8 @@ void check_unused_keys(const ModelSection& model, Reading& reading) {
 
 Keys model_keys(ModelSection& model) {
   const bool is_own = !model.program.empty() || !model.trainer.empty();
+  // Beside another model, an empty list is the default.
+  const std::size_t least_words = model.builtin.empty() && model.program.empty() ? 1 : 0;
   const auto needed = [is_own](Field field) { return is_own ? field : required(std::move(field)); };
   return {
       {"builtin",
@@ -171,7 +173,7 @@ Keys model_keys(ModelSection& model) {
        "the network"},
       {"program", not_if_empty(text(model.program), model.program),
        "instead of builtin: path of a package that disttrain.export or disttrain.export_jax wrote"},
-      {"trainer", texts(model.trainer, 1000),
+      {"trainer", texts(model.trainer, 1000, least_words),
        "instead of builtin: command line of a program with a training loop of its own, such as "
        "[\"python3\", \"train.py\"]"},
       {"folder", not_if_empty(text(model.folder), model.folder),

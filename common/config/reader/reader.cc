@@ -92,7 +92,9 @@ Result<JobConfig> job_of(const TomlValue& tree) {
   read_table(job_keys(job), tree, "", first);
   set_dependent_defaults(job);
   // A job whose trainer or program is named in a wrong way has that problem alone, and doesn't lack a builtin model.
-  if (is_model_key_wrong(first, "trainer")) job.model.trainer = {"refused"};
+  // The first reading refuses trainer = [] also beside another model, where the second reading accepts it.
+  const bool has_other = !job.model.builtin.empty() || !job.model.program.empty();
+  if (!has_other && is_model_key_wrong(first, "trainer")) job.model.trainer = {"refused"};
   if (is_model_key_wrong(first, "program")) job.model.program = "refused";
   const Keys keys = job_keys(job);
   Reading reading;

@@ -193,13 +193,14 @@ Field text(std::string& to) {
   return text_of(to, kString, [](const std::string&) { return true; });
 }
 
-Field texts(std::vector<std::string>& to, std::size_t most) {
+Field texts(std::vector<std::string>& to, std::size_t most, std::size_t least) {
   const std::string expected = "a list of strings";
   return Field{expected,
-               [&to, most, expected](const TomlValue& value, const std::string& path, Reading& reading) {
+               [&to, most, least, expected](const TomlValue& value, const std::string& path, Reading& reading) {
                  const auto* list = value.as<TomlValue::Array>();
                  if (list == nullptr) return refuse_value(value, path, expected, reading);
-                 if (list->empty()) return refuse_value(value, path, expected + " with at least one", reading);
+                 if (list->size() < least)
+                   return refuse_value(value, path, expected + " with at least " + std::to_string(least), reading);
                  if (list->size() > most)
                    return refuse_value(value, path, expected + " with at most " + std::to_string(most), reading);
                  to.clear();

@@ -110,11 +110,11 @@ Field integer(T& to, std::int64_t least, std::int64_t most);
 template <typename T>
 Field integer_or(const std::string& word_for_zero, T& to, std::int64_t least, std::int64_t most);
 Field boolean(bool& to);
-// { "key" = "value", ... }, both not empty.
-// A list of at most `most` strings.
-Field texts(std::vector<std::string>& to, std::size_t most);
+// A list of `least` to `most` strings. write() leaves the key out while the list is empty.
+Field texts(std::vector<std::string>& to, std::size_t most, std::size_t least = 0);
 // `field`, but write() leaves the key out while `value` is empty.
 Field not_if_empty(Field field, const std::string& value);
+// { "key" = "value", ... }, both not empty.
 Field text_map(std::map<std::string, std::string>& to, const std::string& expected);
 Field reals(std::vector<double>& to, Range range);  // each as in real()
 Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most);

@@ -51,6 +51,17 @@ TEST(ColumnKeys, AreReadInTheOrderOfTheFile) {
   EXPECT_EQ(columns[6].kind, ColumnKind::kIgnore);
 }
 
+TEST(ColumnKeys, EmptyListsAreTheDefaults) {
+  const std::string columns =
+      "x = { kind = \"numeric\", shape = [], boundaries = [] }\n"
+      "job = { kind = \"category\", vocabulary = [], cross = [] }\n"
+      "y = { kind = \"label\", vocabulary = [] }\n";
+  EXPECT_EQ(error_of(columns, "missing = []\n"), "");
+  std::string jsonl = job_of_columns(columns, "missing = []\n");
+  jsonl.replace(jsonl.find("\"csv\""), 5, "\"jsonl\"");
+  EXPECT_TRUE(read_job(jsonl)) << read_job(jsonl).error().message;
+}
+
 TEST(ColumnKeys, AreWrittenAsTheyWereRead) {
   const JobConfig job = read_job(job_of_columns(kAll)).value();
   EXPECT_THAT(

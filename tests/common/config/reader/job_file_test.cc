@@ -327,7 +327,7 @@ TEST(JobFile, OneMistakeIsOneProblem) {
            {replaced(kJob, "path = \"/data\"", "path = nan"), "data.path is nan"},
            {trained + "[model]\ntrainer = 7\nfolder = \"/f\"\n", "model.trainer is 7; expected a list of strings"},
            {trained + "[model]\ntrainer = []\nstart_timeout = \"9s\"\n",
-            "model.trainer is []; expected a list of strings with at least one"},
+            "model.trainer is []; expected a list of strings with at least 1"},
            {trained + "[model]\ntrainr = [\"a\"]\nfolder = \"/f\"\n", "did you mean \"trainer\"?"},
            {replaced(kJob, model, "[model]\nbuiltin = \"\"\nprogram = \"a.pt2\"\n"), "model.builtin is \"\"; expected"},
            {replaced(kJob, model, "[model]\nprogram = 7\n"), "model.program is 7"}}) {
@@ -335,6 +335,18 @@ TEST(JobFile, OneMistakeIsOneProblem) {
     EXPECT_THAT(error.message, HasSubstr(message));
     EXPECT_EQ(std::count(error.message.begin(), error.message.end(), '^'), 1) << error.message;
   }
+}
+
+TEST(JobFile, EmptyListsAreTheDefaults) {
+  const auto defaults = read_job(kJob);
+  for (const char* place : {"[model]\ntrainer = []", "[model]\nclass_weights = []\nmetrics = {}"}) {
+    const auto job = read_job(replaced(kJob, "[model]", place));
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job_toml(*job), job_toml(*defaults));
+  }
+  const auto job = read_job(replaced(kJob, "[data]", "[data]\nrecords = []\nmissing = []"));
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job_toml(*job), job_toml(*defaults));
 }
 
 TEST(JobFile, MisspeltNumberOfEpochsIsTheOnlyProblem) {
