@@ -131,7 +131,9 @@ Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& con
     }
   }
   if (config.data.mix > 0.0) {
-    if (Status ok = input::can_mix(*prepared->training, prepared->engine->describe().columns); !ok)
+    if (Status ok =
+            input::can_mix(*prepared->training, prepared->engine->describe().columns, !config.model.builtin.empty());
+        !ok)
       return tl::unexpected(ok.error());
     prepared->training = input::make_mixed_dataset(std::move(prepared->training), config.data.mix);
   }

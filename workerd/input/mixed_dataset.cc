@@ -124,7 +124,7 @@ Mixture draw_mixture(double mix, const Draw& draw, std::uint64_t record, std::ui
   }
 }
 
-Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns) {
+Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns, bool is_builtin) {
   const Result<std::vector<Binding>> bindings = bind_columns(dataset.columns(), columns);
   if (!bindings) return tl::unexpected(bindings.error());
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -132,13 +132,15 @@ Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns) {
     const bool is_label = array.name == "labels";
     const bool is_one_class = is_label && array.are_classes && element_count(columns[i]) == 1 && array.largest > 1;
     if (is_float(columns[i].dtype) && !is_one_class) continue;
-    return fail(
-        ErrorCode::kConfig,
-        "data.mix makes " + std::string(is_label ? "labels that are shares of classes" : "inputs that are fractions") +
-            ", but the model's column \"" + columns[i].name + "\" takes " +
-            (is_float(columns[i].dtype) ? "the number of a class" : to_string(columns[i].dtype)) +
-            ": export the model with " + (is_label ? "a loss that takes a float for each class" : "inputs of float32") +
-            ", or set data.mix to 0");
+    return fail(ErrorCode::kConfig,
+                "data.mix makes " +
+                    std::string(is_label ? "labels that are shares of classes" : "inputs that are fractions") +
+                    ", but the model's column \"" + columns[i].name + "\" takes " +
+                    (is_float(columns[i].dtype) ? "the number of a class" : to_string(columns[i].dtype)) + ": " +
+                    (is_builtin ? is_label ? "set model.loss to \"softmax_cross_entropy\"" : "use another model"
+                     : is_label ? "export the model with a loss that takes a float for each class"
+                                : "export the model with inputs of float32") +
+                    ", or set data.mix to 0");
   }
   return {};
 }

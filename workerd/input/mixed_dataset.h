@@ -22,8 +22,8 @@ struct Mixture {
 Mixture draw_mixture(double mix, const Draw& draw, std::uint64_t record, std::uint64_t records);
 
 // Checks that a model can be trained on mixed records: its inputs are floats, and its labels are targets or one float
-// for each class. Errors: kConfig.
-Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns);
+// for each class. `is_builtin` says whether it is a builtin model, for the advice of an error. Errors: kConfig.
+Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns, bool is_builtin);
 
 // The records of `dataset`, mixed if Draw::is_training. So a batch is read from twice as many records.
 std::unique_ptr<Dataset> make_mixed_dataset(std::unique_ptr<Dataset> dataset, double mix);

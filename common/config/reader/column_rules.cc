@@ -237,6 +237,13 @@ static void check_buckets(const DataSection& data, Reading& reading) {
                    "files; leave one of them out");
 }
 
+// What to do about a category that this builtin model doesn't take.
+static std::string instead_of_category(const ColumnSection& column, const std::string& builtin) {
+  if (builtin == "matrix_factorization") return "set its kind to \"numeric\" if it has the numbers of users or items";
+  const bool takes_numbers = builtin == "linear" || builtin == "mlp";
+  return takes_numbers && column.cross.empty() ? "set its one_hot, use \"wide_deep\"" : "use \"wide_deep\"";
+}
+
 void check_columns(const JobConfig& job, Reading& reading) {
   const DataSection& data = job.data;
   const bool takes = data.format != DataFormat::kIdx && data.format != DataFormat::kNpy &&
@@ -293,10 +300,12 @@ void check_columns(const JobConfig& job, Reading& reading) {
       reading.refuse("data.columns." + column.name,
                      "data.columns." + column.name +
                          " gives numbers, which model.builtin = \"transformer\" doesn't take; leave the column out");
-    if (is_dense && is_category(column))
+    const bool is_too_wide = is_one_hot(column) && job.model.builtin == "matrix_factorization";
+    if (is_dense && (is_category(column) || is_too_wide))
       reading.refuse("data.columns." + column.name,
                      "data.columns." + column.name + " is a category, which model.builtin = \"" + job.model.builtin +
-                         "\" doesn't take; set its one_hot, use \"wide_deep\", or leave the column out");
+                         "\" doesn't take; " + instead_of_category(column, job.model.builtin) +
+                         ", or leave the column out");
   }
 }
 

@@ -109,7 +109,9 @@ void check_mix(const JobConfig& job, Reading& reading) {
   for (const ColumnSection& column : data.columns)
     if (is_category(column) || is_sequence(column) || is_weight(column))
       return refuse("can't mix data.columns." + column.name +
-                    ", only numbers, images and labels; set it to 0, or the column's one_hot if it is a category");
+                    ", only numbers, images and labels; set data.mix to 0, or " +
+                    (is_category(column) && column.cross.empty() ? "data.columns." + column.name + ".one_hot to true"
+                                                                 : "leave the column out"));
   if (data.shuffle == ShuffleKind::kBlocks)
     refuse(
         "takes a second record from anywhere in the data set, but data.shuffle = \"blocks\" reads blocks; set one of "

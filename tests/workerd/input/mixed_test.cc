@@ -196,8 +196,8 @@ TEST(MixedDataset, EverythingElseIsThatOfTheDataSet) {
 
 TEST_F(MixedDatasetTest, ModelsMustTakeFloats) {
   const ColumnSpec inputs{.name = "x", .dtype = DType::kFloat32, .shape = {2}};
-  const auto error_of = [&](const ColumnSpec& x, const ColumnSpec& y) {
-    const Status ok = can_mix(*dataset_, {x, y});
+  const auto error_of = [&](const ColumnSpec& x, const ColumnSpec& y, bool is_builtin = false) {
+    const Status ok = can_mix(*dataset_, {x, y}, is_builtin);
     return ok ? "" : ok.error().message;
   };
   EXPECT_EQ(error_of(inputs, {.name = "y", .dtype = DType::kFloat32, .shape = {3}}), "");
@@ -206,6 +206,9 @@ TEST_F(MixedDatasetTest, ModelsMustTakeFloats) {
       HasSubstr("the model's column \"y\" takes int64: export the model with a loss that takes a float for each"));
   EXPECT_THAT(error_of(inputs, {.name = "y", .dtype = DType::kFloat32, .shape = {}}),
               HasSubstr("takes the number of a class"));
+  EXPECT_THAT(
+      error_of(inputs, {.name = "y", .dtype = DType::kFloat32, .shape = {}}, true),
+      HasSubstr("takes the number of a class: set model.loss to \"softmax_cross_entropy\", or set data.mix to 0"));
   EXPECT_THAT(error_of({.name = "x", .dtype = DType::kInt32, .shape = {2}},
                        {.name = "y", .dtype = DType::kFloat32, .shape = {3}}),
               HasSubstr("inputs that are fractions, but the model's column \"x\" takes int32"));

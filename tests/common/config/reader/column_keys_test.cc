@@ -114,7 +114,28 @@ TEST(ColumnKeys, ModelsWithoutCategoriesRefuseThem) {
   job.replace(job.find("\"wide_deep\""), 11, "\"mlp\"\nlayers = [1, 2]");
   const Result<JobConfig> read = read_job(job);
   ASSERT_FALSE(read);
-  EXPECT_THAT(read.error().message, HasSubstr("data.columns.x is a category, which model.builtin = \"mlp\" doesn't"));
+  EXPECT_THAT(read.error().message,
+              HasSubstr("data.columns.x is a category, which model.builtin = \"mlp\" doesn't take; "
+                        "set its one_hot, use \"wide_deep\", or leave the column out"));
+}
+
+// Its inputs are two numbers of each record, so more of them for each category don't fit.
+TEST(ColumnKeys, OfMatrixFactorizationAreNumbers) {
+  const auto error_of_user = [](const std::string& keys) {
+    std::string job =
+        job_of_columns("user = { kind = " + keys + " }\nitem = { kind = \"numeric\" }\nstars = { kind = \"label\" }\n");
+    job.replace(job.find("\"wide_deep\"\nloss = \"sigmoid_cross_entropy\""), 42,
+                "\"matrix_factorization\"\nmatrix_factorization = { users = 7, items = 9 }");
+    const Result<JobConfig> read = read_job(job);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(error_of_user("\"numeric\""), "");
+  for (const char* keys : {"\"category\"", "\"category\", one_hot = true"})
+    EXPECT_THAT(
+        error_of_user(keys),
+        HasSubstr("data.columns.user is a category, which model.builtin = \"matrix_factorization\" doesn't take; "
+                  "set its kind to \"numeric\" if it has the numbers of users or items, or leave the column "
+                  "out"));
 }
 
 TEST(ColumnKeys, ModelsWithoutCategoriesTakeOneHotColumns) {
@@ -133,8 +154,17 @@ TEST(ColumnKeys, OnlyNumbersImagesAndLabelsCanBeMixed) {
   const std::string x = "x = { kind = \"numeric\" }\ny = { kind = \"label\" }\n";
   EXPECT_EQ(error_of(x, mix), "");
   EXPECT_EQ(error_of(x + "z = { kind = \"category\", one_hot = true }\n", mix), "");
-  EXPECT_THAT(error_of(x + "z = { kind = \"category\" }\n", mix), HasSubstr("data.mix can't mix data.columns.z"));
-  EXPECT_THAT(error_of(x + "z = { kind = \"weight\" }\n", mix), HasSubstr("data.mix can't mix data.columns.z"));
+  EXPECT_THAT(error_of(x + "z = { kind = \"category\" }\n", mix),
+              HasSubstr("data.mix can't mix data.columns.z, only numbers, images and labels; set data.mix to 0, or "
+                        "data.columns.z.one_hot to true"));
+  EXPECT_THAT(error_of(x + "z = { kind = \"weight\" }\n", mix),
+              HasSubstr("data.mix can't mix data.columns.z, only numbers, images and labels; set data.mix to 0, or "
+                        "leave the column out"));
+  EXPECT_THAT(error_of(x + "a = { kind = \"category\", hash = 9, one_hot = true }\n"
+                           "z = { kind = \"category\", cross = [\"a\", \"a\"], hash = 9 }\n",
+                       mix),
+              HasSubstr("data.mix can't mix data.columns.z, only numbers, images and labels; set data.mix to 0, or "
+                        "leave the column out"));
 }
 
 TEST(ColumnKeys, OfImageFilesAreNoNumbers) {
