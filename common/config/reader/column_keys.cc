@@ -131,7 +131,14 @@ Field data_columns(std::vector<ColumnSection>& to) {
                  for (const TomlEntry& entry : *entries) {
                    const std::string name = path + "." + entry.key;
                    reading.given[name] = entry.value.at;
-                   if (entry.value.as<TomlValue::Table>() == nullptr || entry.key.empty()) {
+                   if (entry.key.empty()) {
+                     reading.refuse(entry.key_at, path,
+                                    path +
+                                        " has a column with the empty name \"\"; give it a name, or leave it out if "
+                                        "the model doesn't take it");
+                     continue;
+                   }
+                   if (entry.value.as<TomlValue::Table>() == nullptr) {
                      refuse_value(entry.value, name, "a table such as { kind = \"numeric\" }", reading);
                      continue;
                    }

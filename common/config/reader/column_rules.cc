@@ -127,9 +127,13 @@ class Columns {
       check_bytes(column);
     else
       check_tokens(column);
-    const auto is_taken = [&column](const ColumnSection& other) { return other.name == column.name + "_length"; };
-    const bool has_other = column.with_length && std::any_of(columns_.begin(), columns_.end(), is_taken);
-    if (has_other) refuse(column, "with_length", "adds a column whose name is taken; rename the other column");
+    const std::string lengths = column.name + "_length";
+    const bool is_taken = std::any_of(columns_.begin(), columns_.end(), [&lengths](const ColumnSection& other) {
+      return other.name == lengths && other.kind != ColumnKind::kIgnore;
+    });
+    if (column.with_length && is_taken)
+      refuse(column, "with_length",
+             "adds a column " + lengths + ", but data.columns." + lengths + " has this name; rename the other column");
     static const std::set<std::string> kArrays = {"inputs", "categories", "labels", "targets", "weights"};
     if (kArrays.contains(column.name))
       reading_.refuse("data.columns." + column.name,

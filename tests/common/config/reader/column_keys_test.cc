@@ -100,6 +100,10 @@ TEST(ColumnKeys, MistakesAreRefusedWithTheirPlace) {
   EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", normalise = \"standard\", mean = 3 }\n"),
               HasSubstr("is given without deviation"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", boundaries = [2, 1] }\n"), HasSubstr("aren't ascending"));
+  EXPECT_THAT(
+      error_of(x + y + "\"\" = { kind = \"ignore\" }\n"),
+      HasSubstr("data.columns has a column with the empty name \"\"; give it a name, or leave it out if the model "
+                "doesn't take it"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", vocabulary = [\"a\", \"a\"] }\n"), HasSubstr("\"a\" twice"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", vocabulary = [\"a\"], hash = 2 }\n"),
               HasSubstr("two ways to number"));
@@ -293,6 +297,17 @@ TEST(ColumnKeys, OfBytesAreRead) {
   EXPECT_THAT(job_toml(*job), HasSubstr("text = { kind = \"bytes\", length = 65, pad = 255"));
   for (const char* format : {"csv", "jsonl", "tfrecord", "parquet", "webdataset"})
     EXPECT_EQ(error_of_bytes("limit = 100", format), "") << format;
+}
+
+TEST(ColumnKeys, OfLengthsNeedAFreeName) {
+  const auto error_beside = [](const std::string& kind) {
+    const Result<JobConfig> job = read_job(job_of_tokens("limit = 9, length = 5, with_length = true") +
+                                           "text_length = { kind = \"" + kind + "\" }\n");
+    return job ? "" : job.error().message;
+  };
+  EXPECT_EQ(error_beside("ignore"), "");
+  EXPECT_THAT(error_beside("label"), HasSubstr("adds a column text_length, but data.columns.text_length has this name; "
+                                               "rename the other column"));
 }
 
 TEST(ColumnKeys, OfBytesMustFitEachOther) {
