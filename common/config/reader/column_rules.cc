@@ -15,6 +15,13 @@ namespace {
 
 constexpr std::uint64_t kMostValues = 1 << 26;  // of a column in a record
 
+// The number of values of the column in a record, at most kMostValues + 1.
+std::uint64_t value_count(const ColumnSection& column) {
+  std::uint64_t values = 1;
+  for (const std::uint32_t size : column.shape) values = std::min(values * size, kMostValues + 1);
+  return values;
+}
+
 bool is_ascending(const std::vector<double>& numbers) {
   return std::adjacent_find(numbers.begin(), numbers.end(), std::greater_equal<>()) == numbers.end();
 }
@@ -91,9 +98,7 @@ class Columns {
     only_with(reading_, is_numeric || is_image(column), section, {"shape"}, "kind = \"numeric\" or \"image\"");
     only_with(reading_, is_image(column), section, {"crop", "flip"}, "kind = \"image\"");
     only_with(reading_, column.shape.empty(), section, {"boundaries"}, "one value; the column has a shape");
-    std::uint64_t values = 1;
-    for (const std::uint32_t size : column.shape) values = std::min(values * size, kMostValues + 1);
-    if (values > kMostValues)
+    if (value_count(column) > kMostValues)
       refuse(column, "shape", "has more than " + std::to_string(kMostValues) + " values; expected at most that");
     only_with(reading_, is_numeric && column.boundaries.empty(), section, {"normalise"},
               "kind = \"numeric\" and without boundaries");
@@ -241,6 +246,55 @@ static void check_buckets(const DataSection& data, Reading& reading) {
                    "files; leave one of them out");
 }
 
+// Refuses what the data files don't have in any case, because of their format.
+static void check_sources(const DataSection& data, Reading& reading) {
+  const bool are_images = data.format == DataFormat::kImages;
+  const bool are_libsvm = data.format == DataFormat::kLibsvm;
+  const ColumnSection* features = nullptr;
+  for (const ColumnSection& column : data.columns) {
+    const std::string& from = column.from.empty() ? column.name : column.from;
+    const std::string name = "data.columns." + column.name;
+    const std::string taken = name + " takes " + quoted(from) + " of the files, ";
+    const bool takes_words = column.kind == ColumnKind::kCategory || column.kind == ColumnKind::kLabel;
+    only_with(reading, are_libsvm && from == "features", name + ".", {"zero_based"},
+              "the column \"features\" of format = \"libsvm\"");
+    if (column.kind == ColumnKind::kIgnore || !column.cross.empty()) continue;
+    if (is_image(column) && (are_libsvm || data.format == DataFormat::kParquet || data.format == DataFormat::kJsonl)) {
+      reading.refuse(name + ".kind",
+                     name +
+                         ".kind is \"image\", but images aren't read from files of this data.format; use \"images\", "
+                         "\"webdataset\" or \"tfrecord\"");
+    } else if (are_images && from != "image" && from != "class") {
+      reading.refuse(name, taken +
+                               "but image files have \"image\" and \"class\" (the name of their folder); name one of "
+                               "them with from");
+    } else if (are_images && (column.kind == ColumnKind::kNumeric || is_weight(column))) {
+      reading.refuse(name + ".kind",
+                     name + ".kind is \"" + (is_weight(column) ? "weight" : "numeric") +
+                         "\", but image files have no numbers; expected \"image\" for \"image\", and \"label\" or "
+                         "\"category\" for \"class\"");
+    } else if (are_images && takes_words && from == "image") {
+      reading.refuse(name, taken +
+                               "which is a whole image file, as words; set its from to \"class\", or its kind to "
+                               "\"image\"");
+    } else if (are_images && is_image(column) && from == "class") {
+      reading.refuse(name, taken + "which is the name of a folder, as an image; set its from to \"image\"");
+    } else if (are_libsvm && from != "features" && from != "label") {
+      reading.refuse(name, taken + "but libsvm files have \"label\" and \"features\"; name one of them with from");
+    } else if (are_libsvm && takes_words && from == "features") {
+      reading.refuse(name,
+                     taken + "which are numbers, as words; set its kind to \"numeric\", or its from to \"label\"");
+    } else if (are_libsvm && from == "features") {
+      if (features != nullptr && value_count(column) != value_count(*features))
+        reading.refuse(name + ".shape",
+                       name + ".shape has the size " + std::to_string(value_count(column)) + ", but data.columns." +
+                           features->name + " takes \"features\" with the size " +
+                           std::to_string(value_count(*features)) + "; set both to the largest index of the files");
+      features = &column;
+    }
+  }
+}
+
 // What to do about a category that this builtin model doesn't take.
 static std::string instead_of_category(const ColumnSection& column, const std::string& builtin) {
   if (builtin == "matrix_factorization") return "set its kind to \"numeric\" if it has the numbers of users or items";
@@ -263,25 +317,7 @@ void check_columns(const JobConfig& job, Reading& reading) {
     reading.refuse("data.shuffle", "data.shuffle = \"blocks\" is for data.columns; set it to \"epoch\"");
   only_with(reading, data.shuffle == ShuffleKind::kBlocks, "data.", {"shuffle_window"}, "shuffle = \"blocks\"");
   only_with(reading, data.format == DataFormat::kCsv || data.missing.empty(), "data.", {"missing"}, "format = \"csv\"");
-  for (const ColumnSection& column : data.columns) {
-    const std::string& from = column.from.empty() ? column.name : column.from;
-    only_with(reading, data.format == DataFormat::kLibsvm && from == "features", "data.columns." + column.name + ".",
-              {"zero_based"}, "the column \"features\" of format = \"libsvm\"");
-    if (data.format == DataFormat::kImages && column.kind != ColumnKind::kIgnore && from != "image" && from != "class")
-      reading.refuse("data.columns." + column.name, "data.columns." + column.name + " takes " + quoted(from) +
-                                                        " of the files, but image files have \"image\" and \"class\" "
-                                                        "(the name of their folder); name one of them with from");
-    if (data.format == DataFormat::kImages && (column.kind == ColumnKind::kNumeric || is_weight(column)))
-      reading.refuse("data.columns." + column.name + ".kind",
-                     "data.columns." + column.name + ".kind is \"" + (is_weight(column) ? "weight" : "numeric") +
-                         "\", but image files have no numbers; expected \"image\" for \"image\", and \"label\" or "
-                         "\"category\" for \"class\"");
-    if (data.format == DataFormat::kLibsvm && column.kind != ColumnKind::kIgnore && from != "features" &&
-        from != "label")
-      reading.refuse("data.columns." + column.name, "data.columns." + column.name + " takes " + quoted(from) +
-                                                        " of the files, but libsvm files have \"label\" and "
-                                                        "\"features\"; name one of them with from");
-  }
+  check_sources(data, reading);
   if (needs && data.columns.empty() && !data.files.empty() && !reading.is_refused("data.format"))
     reading.refuse("data.format",
                    "data.format is of files with named columns, but data.columns is missing; say there what becomes of "

@@ -22,6 +22,13 @@ std::string error_of(const std::string& columns, const std::string& data = "") {
   return job ? "" : job.error().message;
 }
 
+// Of a program, which takes any columns.
+std::string job_of_files(const std::string& format, const std::string& columns) {
+  return "[job]\nname = \"test\"\n[train]\nbatch_size = 10\nsteps = 1\n[model]\nprogram = \"/step.pt2\"\n[data]\n"
+         "format = \"" +
+         format + "\"\npath = \"/data\"\nfiles = \"x*\"\n[data.columns]\n" + columns;
+}
+
 constexpr const char* kAll =
     "age = { kind = \"numeric\", missing = -1, normalise = \"standard\", mean = 38.5, deviation = 13 }\n"
     "group = { kind = \"numeric\", from = \"age\", boundaries = [20, 30.5] }\n"
@@ -93,6 +100,10 @@ TEST(ColumnKeys, MistakesAreRefusedWithTheirPlace) {
   EXPECT_THAT(error_of(x + y + "a = { kind = \"category\", one_hot = true }\nb = { kind = \"category\" }\n" +
                        "z = { kind = \"category\", cross = [\"a\", \"b\"], hash = 2 }\n"),
               HasSubstr("names \"a\", expected columns of the kind \"category\""));
+  EXPECT_THAT(
+      error_of(x + y + "\"\" = { kind = \"ignore\" }\n"),
+      HasSubstr("data.columns has a column with the empty name \"\"; give it a name, or leave it out if the model "
+                "doesn't take it"));
   EXPECT_THAT(error_of(x + y + "z = 3\n"), HasSubstr("a table such as { kind = \"numeric\" }"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", hash = 3 }\n"), HasSubstr("kind = \"category\""));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", missing = 3 }\n"), HasSubstr("kind = \"numeric\""));
@@ -100,10 +111,6 @@ TEST(ColumnKeys, MistakesAreRefusedWithTheirPlace) {
   EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", normalise = \"standard\", mean = 3 }\n"),
               HasSubstr("is given without deviation"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"numeric\", boundaries = [2, 1] }\n"), HasSubstr("aren't ascending"));
-  EXPECT_THAT(
-      error_of(x + y + "\"\" = { kind = \"ignore\" }\n"),
-      HasSubstr("data.columns has a column with the empty name \"\"; give it a name, or leave it out if the model "
-                "doesn't take it"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", vocabulary = [\"a\", \"a\"] }\n"), HasSubstr("\"a\" twice"));
   EXPECT_THAT(error_of(x + y + "z = { kind = \"category\", vocabulary = [\"a\"], hash = 2 }\n"),
               HasSubstr("two ways to number"));
@@ -189,6 +196,44 @@ TEST(ColumnKeys, OfImageFilesAreNoNumbers) {
               HasSubstr("data.columns.x.kind is \"numeric\", but image files have no numbers"));
 }
 
+TEST(ColumnKeys, OfImageFilesAreImagesAndTheNamesOfFolders) {
+  const auto error_of_images = [](const std::string& columns) {
+    const Result<JobConfig> job =
+        read_job(job_of_files("images", columns + "label = { kind = \"label\", from = \"class\" }\n"));
+    return job ? "" : job.error().message;
+  };
+  EXPECT_EQ(error_of_images("word = { kind = \"category\", from = \"class\" }\n"), "");
+  EXPECT_THAT(
+      error_of_images("word = { kind = \"category\", from = \"image\" }\n"),
+      HasSubstr("data.columns.word takes \"image\" of the files, which is a whole image file, as words; set its "
+                "from to \"class\", or its kind to \"image\""));
+  EXPECT_THAT(error_of_images("image = { kind = \"image\", from = \"class\", shape = [3, 8, 8] }\n"),
+              HasSubstr("data.columns.image takes \"class\" of the files, which is the name of a folder, as an image; "
+                        "set its from to \"image\""));
+}
+
+TEST(ColumnKeys, OfLibsvmFilesAreNumbersAndALabel) {
+  const auto error_of_libsvm = [](const std::string& columns) {
+    const Result<JobConfig> job = read_job(job_of_files("libsvm", columns));
+    return job ? "" : job.error().message;
+  };
+  const std::string features = "features = { kind = \"numeric\", shape = [3] }\n";
+  const std::string label = "label = { kind = \"label\" }\n";
+  EXPECT_EQ(error_of_libsvm(features + label), "");
+  EXPECT_EQ(error_of_libsvm(features + label + "word = { kind = \"category\", from = \"label\" }\n"), "");
+  for (const char* kind : {"category", "label"})
+    EXPECT_THAT(
+        error_of_libsvm(features + "word = { kind = \"" + std::string(kind) + "\", from = \"features\" }\n"),
+        HasSubstr("data.columns.word takes \"features\" of the files, which are numbers, as words; set its kind "
+                  "to \"numeric\", or its from to \"label\""));
+  EXPECT_THAT(error_of_libsvm("photo = { kind = \"image\", from = \"label\", shape = [3, 8, 8] }\n" + label),
+              HasSubstr("data.columns.photo.kind is \"image\", but images aren't read from files of this data.format; "
+                        "use \"images\", \"webdataset\" or \"tfrecord\""));
+  EXPECT_THAT(error_of_libsvm(features + label + "more = { kind = \"numeric\", from = \"features\", shape = [4] }\n"),
+              HasSubstr("data.columns.more.shape has the size 4, but data.columns.features takes \"features\" with the "
+                        "size 3; set both to the largest index of the files"));
+}
+
 TEST(ColumnKeys, MissingWordsNeedColumns) {
   std::string job = job_of_columns("", "missing = [\"?\"]\n");
   job.replace(job.find("[data.columns]"), 14, "");
@@ -254,6 +299,17 @@ TEST(ColumnKeys, OfBucketsNeedAColumnOfTokens) {
   EXPECT_THAT(error_with("bucket_window = 8\n"), HasSubstr("data.bucket_window has a meaning only with bucket_by"));
 }
 
+TEST(ColumnKeys, OfLengthsNeedAFreeName) {
+  const auto error_beside = [](const std::string& kind) {
+    const Result<JobConfig> job = read_job(job_of_tokens("limit = 9, length = 5, with_length = true") +
+                                           "text_length = { kind = \"" + kind + "\" }\n");
+    return job ? "" : job.error().message;
+  };
+  EXPECT_EQ(error_beside("ignore"), "");
+  EXPECT_THAT(error_beside("label"), HasSubstr("adds a column text_length, but data.columns.text_length has this name; "
+                                               "rename the other column"));
+}
+
 TEST(ColumnKeys, OfTokensMustFitEachOther) {
   const std::string file = "tokenizer = \"/t.json\", ";
   EXPECT_THAT(error_of_tokens("tokenizer = \"/t.json\""), HasSubstr("text.length is missing"));
@@ -297,17 +353,6 @@ TEST(ColumnKeys, OfBytesAreRead) {
   EXPECT_THAT(job_toml(*job), HasSubstr("text = { kind = \"bytes\", length = 65, pad = 255"));
   for (const char* format : {"csv", "jsonl", "tfrecord", "parquet", "webdataset"})
     EXPECT_EQ(error_of_bytes("limit = 100", format), "") << format;
-}
-
-TEST(ColumnKeys, OfLengthsNeedAFreeName) {
-  const auto error_beside = [](const std::string& kind) {
-    const Result<JobConfig> job = read_job(job_of_tokens("limit = 9, length = 5, with_length = true") +
-                                           "text_length = { kind = \"" + kind + "\" }\n");
-    return job ? "" : job.error().message;
-  };
-  EXPECT_EQ(error_beside("ignore"), "");
-  EXPECT_THAT(error_beside("label"), HasSubstr("adds a column text_length, but data.columns.text_length has this name; "
-                                               "rename the other column"));
 }
 
 TEST(ColumnKeys, OfBytesMustFitEachOther) {
