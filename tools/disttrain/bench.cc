@@ -10,6 +10,9 @@
 namespace disttrain::cli {
 
 int bench(const UpOptions& options) {
+  if (options.job.empty())
+    return daemon::report("disttrain bench",
+                          Error{ErrorCode::kUsage, "which job? Name its file: disttrain bench JOB.toml"});
   const bool is_running = !options.cluster.empty();
   if (is_running && (options.ps || options.workers))
     return daemon::report("disttrain bench",

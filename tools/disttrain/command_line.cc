@@ -9,6 +9,7 @@
 #include "common/config/job_config.h"
 #include "common/daemon/usage_error.h"
 #include "common/printable.h"
+#include "tools/disttrain/scale/link_options.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
@@ -34,6 +35,8 @@ constexpr char kCount[] = "N";
 constexpr char kTime[] = "TIME";
 constexpr char kSize[] = "SIZE";
 constexpr char kKeyValue[] = "SECTION.KEY=VALUE";
+
+constexpr std::uint32_t kMostScaleSteps = 100'000;
 
 using Run = std::function<int()>;
 
@@ -111,9 +114,43 @@ void add_submit(CLI::App& app, SubmitOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return submit(options); }; });
 }
 
-void add_bench(CLI::App& app, UpOptions& options, Run& run) {
+void add_bench_scale(CLI::App& bench, ScaleOptions& options, Run& run) {
+  CLI::App* verb =
+      bench.add_subcommand("scale", "simulate a job on a cluster of any size, and show its step time and its bounds");
+  CLI::Option* job = verb->add_option("--job", options.job, "job file")->type_name(kTomlFile);
+  verb->add_option("--bytes", options.bytes, "size of the parameters, such as 80MB (the default); used without --job")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name(kSize)
+      ->excludes(job);
+  takes_count(verb->add_option("--workers", options.workers, "number of workers"), 1, kMaxMembers)
+      ->capture_default_str();
+  takes_count(verb->add_option("--ps", options.ps, "number of ps"), 1, kMaxMembers)->capture_default_str();
+  takes_count(verb->add_option("--threads", options.threads, "number of shards that each ps offers"), 1,
+              kMaxOfferedShards)
+      ->capture_default_str();
+  takes_count(verb->add_option("--shards", options.shards,
+                               "number of shards, 0 for auto; default: job.shards of the job file, else auto"),
+              0, kMaxShards);
+  verb->add_option("--mode", options.mode, "how workers wait for each other; default: that of the job file, else sync")
+      ->check(CLI::IsMember({"sync", "async", "ssp"}));
+  add_bandwidth(*verb, options.bandwidth)->capture_default_str();
+  add_latency(*verb, options.latency)->capture_default_str();
+  add_compute(*verb, options.compute)->capture_default_str();
+  takes_count(verb->add_option("--steps", options.steps, "number of steps to measure, after one step of warm-up"), 1,
+              kMostScaleSteps)
+      ->capture_default_str();
+  takes_count(verb->add_option("--records", options.records, "number of training records, on which the leases depend"),
+              1, std::numeric_limits<std::uint32_t>::max())
+      ->capture_default_str();
+  add_sets(verb, options.sets);
+  verb->add_flag("--json", options.json, "one JSON object");
+  verb->callback([&] { run = [&] { return bench_scale(options); }; });
+}
+
+void add_bench(CLI::App& app, UpOptions& options, ScaleOptions& scale, Run& run) {
   CLI::App* verb = app.add_subcommand("bench", "measure a job's steps per second and where its time goes");
-  verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
+  // The verbs below this verb take no job here.
+  verb->add_option("JOB", options.job, "job file; required")->type_name(kTomlFile);
   verb->add_option("--cluster", options.cluster,
                    "file of a running cluster to use; default: start a new cluster, as `up` does")
       ->type_name(kTomlFile);
@@ -128,7 +165,10 @@ void add_bench(CLI::App& app, UpOptions& options, Run& run) {
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
-  verb->callback([&] { run = [&] { return bench(options); }; });
+  add_bench_scale(*verb, scale, run);
+  verb->callback([&, verb] {
+    if (verb->get_subcommands().empty()) run = [&] { return bench(options); };
+  });
 }
 
 void add_status(CLI::App& app, StatusOptions& options, Run& run) {
@@ -314,7 +354,7 @@ CommandLine::CommandLine() {
   add_stop(app, stop_options, kill_options, run);
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);
-  add_bench(app, bench_options, run);
+  add_bench(app, bench_options, scale_options, run);
   add_checkpoint(app, checkpoint_options, run);
   add_predict(app, predict_options, run);
   add_doctor(app, doctor_options, run);

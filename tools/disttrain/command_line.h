@@ -32,6 +32,7 @@ struct CommandLine {
   UpOptions up_options;
   SubmitOptions submit_options;
   UpOptions bench_options;
+  ScaleOptions scale_options;
   StatusOptions status_options;
   TopOptions top_options;
   LogsOptions logs_options;

@@ -34,6 +34,24 @@ struct UpOptions {
   std::uint64_t warmup = 0;  // only for bench: global steps before the measurement
 };
 
+// bench scale
+struct ScaleOptions {
+  std::string job;                     // "" = a job whose model has `bytes` bytes
+  std::vector<std::string> sets;       // for the job file
+  std::optional<std::uint64_t> bytes;  // of the parameters
+  std::string mode;                    // sync, async or ssp; "" = that of the job file, else sync
+  std::uint32_t workers = 100;
+  std::uint32_t ps = 10;
+  std::uint32_t threads = 1;            // shards that each ps offers
+  std::optional<std::uint32_t> shards;  // 0 = auto; none = that of the job file, else auto
+  std::string bandwidth = "10G";
+  std::string latency = "50us";
+  std::string compute = "0s";
+  std::uint32_t steps = 20;
+  std::uint32_t records = 1'000'000;
+  bool json = false;
+};
+
 struct SubmitOptions {
   std::string job;
   std::string cluster;

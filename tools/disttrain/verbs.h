@@ -12,6 +12,8 @@ int up(const UpOptions& options);
 int submit(const SubmitOptions& options);
 // Trains a job like `submit` if there is a cluster file, else like `up`. Then prints the time of each phase of a step.
 int bench(const UpOptions& options);
+// Predicts how a job performs on a cluster of a given size, without starting anything.
+int bench_scale(const ScaleOptions& options);
 int status(const StatusOptions& options);
 int top(const TopOptions& options);
 int logs(const LogsOptions& options);
