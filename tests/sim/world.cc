@@ -1,29 +1,11 @@
 #include "tests/sim/world.h"
 
-#include <algorithm>
-
 namespace disttrain::sim {
-
-void World::after(Duration delay, std::function<void()> work) {
-  queue_.push_back(Due{now_ + delay, ++last_, std::move(work)});
-  std::push_heap(queue_.begin(), queue_.end(), is_later);
-}
-
-bool World::turn(Instant end) {
-  if (queue_.empty() || queue_.front().at > end) return false;
-  std::pop_heap(queue_.begin(), queue_.end(), is_later);
-  const Due due = std::move(queue_.back());
-  queue_.pop_back();
-  now_ = due.at;
-  due.work();
-  ++turns_;
-  return true;
-}
 
 void World::tell(const std::string& line) {
   // FNV-1a over time and words.
   const auto mix = [this](std::uint64_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3u; };
-  const auto time = static_cast<std::uint64_t>(now_.time_since_epoch().count());
+  const auto time = static_cast<std::uint64_t>(now().time_since_epoch().count());
   for (int i = 0; i < 8; ++i) mix((time >> (8 * i)) & 0xff);
   for (const char c : line) mix(static_cast<unsigned char>(c));
   keep(line);
@@ -31,7 +13,7 @@ void World::tell(const std::string& line) {
 
 void World::keep(const std::string& line) {
   if (!keep_words_) return;
-  const auto since = now_.time_since_epoch() - std::chrono::seconds(1000);
+  const auto since = now().time_since_epoch() - std::chrono::seconds(1000);
   words_.push_back(std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(since).count()) + " us  " +
                    line);
 }

@@ -10,6 +10,7 @@
 
 #include "common/random.h"
 #include "common/time.h"
+#include "scale/event_queue.h"
 #include "tests/sim/happenings.h"
 
 namespace disttrain::sim {
@@ -19,7 +20,7 @@ class World {
   // keep_words: if true, the trace is also kept as text. The hash of the trace is always kept.
   World(std::uint64_t seed, bool keep_words) : random_(seed), keep_words_(keep_words) {}
 
-  Instant now() const { return now_; }
+  Instant now() const { return queue_.now(); }
   Random& random() { return random_; }
   bool chance(std::uint64_t per_thousand) { return random_.below(1000) < per_thousand; }
   // A random duration, both limits included.
@@ -28,9 +29,9 @@ class World {
                           random_.below(static_cast<std::uint64_t>((longest - shortest).count()) + 1)));
   }
 
-  void after(Duration delay, std::function<void()> work);
+  void after(Duration delay, std::function<void()> work) { queue_.after(delay, std::move(work)); }
   // Runs the next work that is due. Returns false if no work is due by the time `end`.
-  bool turn(Instant end);
+  bool turn(Instant end) { return queue_.turn(end); }
 
   // Adds a line to the trace, and so changes the trace's hash.
   void tell(const std::string& line);
@@ -39,25 +40,16 @@ class World {
   void whisper(const std::string& line) { keep(line); }
   std::uint64_t hash() const { return hash_; }
   const std::vector<std::string>& words() const { return words_; }
-  std::uint64_t turns() const { return turns_; }
+  std::uint64_t turns() const { return queue_.turns(); }
   void count(Happening happening) { ++happenings_[static_cast<std::size_t>(happening)]; }
   const Happenings& happenings() const { return happenings_; }
 
  private:
-  struct Due {
-    Instant at;
-    std::uint64_t number = 0;  // decides which work runs first if several are due at the same time
-    std::function<void()> work;
-  };
-  static bool is_later(const Due& a, const Due& b) { return a.at != b.at ? a.at > b.at : a.number > b.number; }
   void keep(const std::string& line);
 
-  Instant now_{std::chrono::seconds(1000)};
+  scale::EventQueue queue_{Instant(std::chrono::seconds(1000))};
   Random random_;
   const bool keep_words_;
-  std::uint64_t last_ = 0;
-  std::uint64_t turns_ = 0;
-  std::vector<Due> queue_;  // a heap, whose first element is the next work
   std::uint64_t hash_ = 0xcbf29ce484222325u;
   std::vector<std::string> words_;
   Happenings happenings_{};
