@@ -67,6 +67,9 @@ void ShardCore::advance_sync(Instant now, Actions& actions) {
 // Returns the members whose pushes for the open step are staged here. Returns nullopt if they are too few for a step,
 // or if the last report named the same members.
 std::optional<Staged> ShardCore::staged_set() const {
+  // This test makes a step linear in the number of workers: each push calls this function, which scans all members.
+  if (staging_.complete(version_.next()) < fewest_members(members_.active().size(), train_.aggregate))
+    return std::nullopt;
   Staged staged;
   std::size_t count = 0;
   std::size_t empty = 0;
@@ -130,7 +133,7 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 // Only the pacer calls this. Commits the open step if enough members have staged their pushes on all shards. Returns
 // true if it has committed the step and the job goes on. In that case the next step may be ready too.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
-  if (held_ != 0) return false;
+  if (held_ != 0 || !decider_.has_all_reports()) return false;
   RankSet empty;
   for (const MemberState* member : members_.active()) {
     const StagedPush* push = staging_.find(member->place, version_.next());

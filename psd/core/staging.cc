@@ -5,7 +5,7 @@
 namespace disttrain::psd {
 
 Staging::Staging(std::uint32_t places, std::uint32_t pushes, std::uint32_t buckets)
-    : in_flight_(pushes), buckets_(buckets), pushes_(std::size_t{places} * pushes) {
+    : in_flight_(pushes), buckets_(buckets), pushes_(std::size_t{places} * pushes), complete_(pushes, 0) {
   for (StagedPush& push : pushes_) push.has.assign(buckets, false);
 }
 
@@ -36,6 +36,7 @@ Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool ha
     return refuse(" ended after " + std::to_string(staged.buckets) + " of the shard's " + std::to_string(buckets_) +
                   " buckets");
   staged.complete = true;
+  ++complete_[push.clock.value % in_flight_];
   staged.last = push;
   return {};
 }
@@ -48,6 +49,7 @@ const StagedPush* Staging::find(Place place, Step clock) const {
 void Staging::drop(Place place, Step clock) {
   StagedPush& staged = at(place, clock);
   if (staged.clock != clock) return;
+  if (staged.complete) --complete_[clock.value % in_flight_];
   staged.clock = {};
   staged.complete = staged.nonfinite = false;
   staged.buckets = 0;

@@ -43,6 +43,9 @@ class Staging {
   // The worker's push for step `clock`; nullptr if no frame of it has arrived.
   const StagedPush* find(Place place, Step clock) const;
 
+  // Returns how many pushes for step `clock` are complete, of all workers. The step must not be committed yet.
+  std::size_t complete(Step clock) const { return complete_[clock.value % in_flight_]; }
+
   // Forgets the worker's push for step `clock`, because the step is committed or the push is invalid.
   void drop(Place place, Step clock);
   void drop_all(Place place);
@@ -56,6 +59,7 @@ class Staging {
   const std::uint32_t in_flight_;
   const std::uint32_t buckets_;
   std::vector<StagedPush> pushes_;
+  std::vector<std::size_t> complete_;  // number of complete pushes, by step modulo in_flight_
 };
 
 }  // namespace disttrain::psd

@@ -12,6 +12,10 @@ bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, s
   return staged == roster || (aggregate > 0 && staged - empty >= std::min<std::size_t>(aggregate, roster));
 }
 
+std::size_t fewest_members(std::size_t roster, std::uint32_t aggregate) {
+  return std::max<std::size_t>(1, aggregate > 0 ? std::min<std::size_t>(aggregate, roster) : roster);
+}
+
 void SyncDecider::staged(const Staged& report, Step open, RosterVersion roster) {
   const bool is_old = report.step != open || report.roster != roster;
   if ((is_old && !DISTTRAIN_MUTANT(kStaleStagedAccepted)) || report.shard.value >= newest_.size()) return;
@@ -40,7 +44,7 @@ void SyncDecider::note_norm(const Staged& report) {
 
 std::optional<Commit> SyncDecider::decide(Step open, RosterVersion roster, const RankSet& active,
                                           const RankSet& empty) const {
-  if (reporting_ < rules_.shards) return std::nullopt;
+  if (!has_all_reports()) return std::nullopt;
   std::optional<Commit> commit;
   if (rules_.clip_norm > 0.0) {
     commit = decide_with_norm(active, empty);

@@ -25,6 +25,8 @@ struct SyncRules {
 // members are enough, and so are `aggregate` pushes with examples. Empty pushes don't count for `aggregate`. Otherwise
 // members whose records are used up could make one empty step after another while the other members still compute.
 bool enough_members(std::size_t staged, std::size_t empty, std::size_t roster, std::uint32_t aggregate);
+// The fewest staged pushes that can be enough.
+std::size_t fewest_members(std::size_t roster, std::uint32_t aggregate);
 
 class SyncDecider {
  public:
@@ -33,6 +35,9 @@ class SyncDecider {
   // Takes a shard's report. Ignores a report for another step than `open` or another roster than `roster`, because such
   // a report is old.
   void staged(const Staged& report, Step open, RosterVersion roster);
+
+  // Returns true if each shard has reported for the open step. Before that, decide() returns none.
+  bool has_all_reports() const { return reporting_ >= rules_.shards; }
 
   // Returns a commit of the members of `active` whose pushes are staged on all shards, or none if these members aren't
   // enough. With clipping, it commits a set only if every shard has reported the norm of exactly this set. `empty`: the
