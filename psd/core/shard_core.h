@@ -186,6 +186,7 @@ class ShardCore {
   bool measuring_ = false;                       // sync: true: the store is measuring the norm of reported_
   std::shared_ptr<SumPlan> measured_;            // sync: the plan of reported_, if its norm is measured; else null
   std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: all plans; a plan that no action refers to is reused
+  std::vector<MemberState*> waiting_;            // sync: memory of apply_and_answer()
   SyncDecider decider_;                          // pacer, sync
   Pacer pacer_;                                  // pacer
 };

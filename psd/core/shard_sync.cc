@@ -282,19 +282,30 @@ void ShardCore::settle_outcomes(const Commit& commit) {
 
 // Updates one bucket and sends it before it updates the next one, so that each bucket is sent while it is still in the
 // cache. It begins with the first layer's buckets, because the workers need them first.
+//
+// If there are many workers, only the first ones get their answers in this order. Sending to them takes longer than
+// updating all buckets. Each later worker gets all its buckets at once. If all workers got the first bucket before any
+// of them got the second one, they all would begin the next step at about the same time, when the shard has sent
+// everything. So the shard's network card would first only send and then only receive.
 void ShardCore::apply_and_answer(const std::shared_ptr<const SumPlan>& plan, Actions& actions) {
-  const auto waits = [this](const MemberState& member) {
-    return member.parked.waiting && member.parked.clock <= version_;
+  constexpr std::size_t kBucketByBucket = 8;  // number of workers
+  std::vector<MemberState*>& waiting = waiting_;
+  waiting.clear();
+  for (MemberState* member : members_.active())
+    if (member->parked.waiting && member->parked.clock <= version_) waiting.push_back(member);
+  const auto answer = [&](MemberState& member, std::size_t bucket) {
+    if (member.parked.wants_parameters)
+      answer_bucket(member, buckets_[bucket].id, member.parked.outcome, bucket == 0, Pull{}, actions);
   };
+  const std::size_t first = std::min(kBucketByBucket, waiting.size());
   if (plan != nullptr && is_by_variable_) actions.push_back(PrepareUpdate{plan});
-  for (std::size_t i = buckets_.size(); i-- > 0;) {
-    if (plan != nullptr) actions.push_back(SumAndApply{buckets_[i].id, plan});
-    for (MemberState* member : members_.active())
-      if (waits(*member) && member->parked.wants_parameters)
-        answer_bucket(*member, buckets_[i].id, member->parked.outcome, i == 0, Pull{}, actions);
+  for (std::size_t b = buckets_.size(); b-- > 0;) {
+    if (plan != nullptr) actions.push_back(SumAndApply{buckets_[b].id, plan});
+    for (std::size_t w = 0; w < first; ++w) answer(*waiting[w], b);
   }
-  for (MemberState* member : members_.active()) {
-    if (!waits(*member)) continue;
+  for (std::size_t w = first; w < waiting.size(); ++w)
+    for (std::size_t b = buckets_.size(); b-- > 0;) answer(*waiting[w], b);
+  for (MemberState* member : waiting) {
     if (!member->parked.wants_parameters) acknowledge(*member, member->parked.outcome, actions);
     member->parked = {};
   }
