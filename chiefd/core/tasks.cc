@@ -125,6 +125,7 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     task.worked = Instant();
     task.turned.clear();
     task.leaving = false;
+    leavers_.erase(task.member.task);
     task.probing = false;
     task.probed_for_claim = false;
   }
@@ -306,13 +307,14 @@ void Tasks::lose(Task& task, std::uint64_t Losses::*how, std::string why, Findin
 
 bool Tasks::begin_leave(const Member& member) {
   if (!is_current(member)) return false;
+  leavers_.insert(member.task);
   return !std::exchange(tasks_[member.task].leaving, true);
 }
 
 std::vector<Member> Tasks::leaving() const {
   std::vector<Member> members;
-  for (const auto& [id, task] : tasks_)
-    if (task.leaving && !is_given_up(task.state)) members.push_back(task.member);
+  for (const TaskId id : leavers_)
+    if (const Task& task = tasks_.at(id); !is_given_up(task.state)) members.push_back(task.member);
   return members;
 }
 

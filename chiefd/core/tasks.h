@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,8 @@ class Tasks {
   const bool takes_unlisted_;
   const ClusterConfig& cluster_;
   std::map<TaskId, Task> tasks_;
+  std::set<TaskId>
+      leavers_;  // the tasks with Task::leaving. leaving() is asked after each event, and mostly there are none
   Instant last_tick_;
   bool ticked_ = false;
   std::optional<Instant> suspected_;  // when the chief last suspected itself

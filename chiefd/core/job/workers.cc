@@ -35,7 +35,12 @@ void Workers::fix_ranks(const std::vector<Member>& members) {
 }
 
 bool Workers::is_taking_part(const Member& member) const {
-  return std::find(all_.begin(), all_.end(), member) != all_.end() && !is_lost(member);
+  return in_all_.count(member) != 0 && !is_lost(member);
+}
+
+void Workers::use_roster() {
+  all_ = roster_.members;
+  in_all_ = std::set<Member>(all_.begin(), all_.end());
 }
 
 void Workers::begin_generation() {
@@ -89,10 +94,12 @@ std::vector<Member> Workers::predecessors_of(const Member& worker) const {
 void Workers::forget(const Member& member) {
   lost_.erase(member);
   std::erase(all_, member);
+  in_all_.erase(member);
 }
 
 void Workers::join(const Member& member, Instant now) {
   all_.push_back(member);
+  in_all_.insert(member);
   unfinished_.insert(member);
   joining_[member] = now;
 }

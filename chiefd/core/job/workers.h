@@ -41,7 +41,7 @@ class Workers {
   const std::vector<Member>& all() const { return all_; }
   bool is_taking_part(const Member& member) const;  // in all(), and not lost
   // Sets all() to the workers of the chosen roster.
-  void use_roster() { all_ = roster_.members; }
+  void use_roster();
   void begin_generation();
   void begin_training();
   void drop_generation();
@@ -96,6 +96,7 @@ class Workers {
   Roster roster_;
   std::vector<TaskId> ranks_;
   std::vector<Member> all_;
+  std::set<Member> in_all_;  // the same workers; each heartbeat looks for its sender
   std::set<Member> unfinished_;
   std::set<Member> lost_;
   std::map<TaskId, Step> lost_clocks_;
