@@ -60,13 +60,12 @@ Result<scale::RunOptions> make_run(const ScaleOptions& options) {
   if (options.mode == "ssp") run->job.train.mode = Mode::kSsp;
   if (options.shards) run->job.job.shards = *options.shards;
   run->workers = options.workers;
-  run->ps = options.ps;
-  run->ps_threads = options.threads;
+  run->ps_threads.assign(options.ps, options.threads);
   run->speed = link_speed(options.bandwidth, options.latency);
   run->compute = parse_time(options.compute, kMostCompute).value();
   run->steps = options.steps;
   run->records = options.records;
-  run->clock = +[] { return daemon::now().time_since_epoch(); };
+  run->clock = +[] { return daemon::thread_time(); };
   return run;
 }
 
