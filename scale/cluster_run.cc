@@ -1,6 +1,7 @@
 #include "scale/cluster_run.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -15,11 +16,11 @@ namespace {
 ClusterConfig cluster_of(const RunOptions& options) {
   ClusterConfig cluster;
   cluster.chief.address = "chief:7100";
-  cluster.ps.resize(options.ps);
+  cluster.ps.resize(options.ps_threads.size());
   cluster.workers.resize(options.workers);
-  for (std::uint32_t i = 0; i < options.ps; ++i) {
+  for (std::size_t i = 0; i < options.ps_threads.size(); ++i) {
     cluster.ps[i].address = "ps" + std::to_string(i) + ":7110";
-    cluster.ps[i].shards = options.ps_threads;
+    cluster.ps[i].shards = options.ps_threads[i];
   }
   for (std::uint32_t i = 0; i < options.workers; ++i)
     cluster.workers[i].address = "worker" + std::to_string(i) + ":7120";
@@ -73,15 +74,16 @@ class ClusterRun {
                 .worker_cores = Meter(options.clock)},
         chief_(around_, job_of(options), options.workers) {
     around_.chief = &chief_;
-    for (std::uint32_t i = 0; i < options.ps; ++i)
-      around_.ps.push_back(std::make_unique<PsHost>(around_, member(Role::kPs, i), options.ps_threads));
+    for (const std::uint32_t threads : options.ps_threads)
+      around_.ps.push_back(
+          std::make_unique<PsHost>(around_, member(Role::kPs, static_cast<std::uint32_t>(around_.ps.size())), threads));
     for (std::uint32_t i = 0; i < options.workers; ++i)
       around_.workers.push_back(std::make_unique<WorkerHost>(around_, member(Role::kWorker, i)));
   }
 
   Result<RunReport> run() {
     auto layout = chiefd::place_on(model_, chiefd::placement_of(options_.job), options_.job.job.shards,
-                                   options_.ps * options_.ps_threads);
+                                   std::accumulate(options_.ps_threads.begin(), options_.ps_threads.end(), 0U));
     if (!layout) return tl::unexpected<Error>(std::move(layout.error()));
     report_.shards = layout->shards;
     report_.buckets = layout->buckets.size();

@@ -16,9 +16,9 @@
 namespace disttrain::scale {
 
 struct RunOptions {
-  std::uint32_t workers = 1;     // 1 .. kMaxWorkers
-  std::uint32_t ps = 1;          // at least 1
-  std::uint32_t ps_threads = 1;  // number of shards that each ps offers, at least 1
+  std::uint32_t workers = 1;  // 1 .. kMaxWorkers
+  // The number of shards that each ps offers, at least 1. There is at least one ps.
+  std::vector<std::uint32_t> ps_threads = {1};
   // run() takes the model, the mode and the placement from the job, and the batch size for leases. It takes no
   // checkpoints and no evaluations, and sets the number of steps itself.
   JobConfig job;

@@ -19,7 +19,7 @@ Duration stopped_clock() {
 RunOptions options_of(Mode mode, std::uint32_t workers, std::uint32_t ps, std::uint64_t words) {
   RunOptions options;
   options.workers = workers;
-  options.ps = ps;
+  options.ps_threads.assign(ps, 1);
   options.job.job.name = "scale";
   options.job.train.mode = mode;
   options.job.train.batch_size = 10;
@@ -114,11 +114,11 @@ TEST(ClusterRun, ShardsAgreeOnEachStepByTwoMessages) {
 }
 
 TEST(ClusterRun, SyncReachesItsBound) {
-  RunOptions options = options_of(Mode::kSync, 8, 2, 2'000'000);
+  RunOptions options = options_of(Mode::kSync, 40, 2, 2'000'000);
   options.compute = milliseconds(20);
   const RunReport report = run_well(options);
   EXPECT_GE(report.step_median, report.bound);
-  EXPECT_LT(to_seconds(report.step_median), 1.4 * to_seconds(report.bound));
+  EXPECT_LT(to_seconds(report.step_median), 1.3 * to_seconds(report.bound));
 }
 
 TEST(ClusterRun, WorkersWithoutComputationWaitForThePsInAsync) {

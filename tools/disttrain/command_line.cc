@@ -82,6 +82,9 @@ void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps, without a cluster file (default 1)"));
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, without a cluster file (default 2)"));
+  CLI::Option* bandwidth = add_bandwidth(*verb, options.bandwidth);
+  add_latency(*verb, options.latency)->capture_default_str()->needs(bandwidth);
+  add_compute(*verb, options.compute)->needs(bandwidth);
   add_sets(verb, options.sets);
   verb->add_flag("--json", options.json, "one JSON object");
   verb->callback([&] { run = [&] { return plan(options); }; });

@@ -18,6 +18,9 @@ struct PlanOptions {
   std::string cluster;  // "" = what find_cluster() finds, else the cluster that `up` would start
   std::optional<std::uint32_t> ps;
   std::optional<std::uint32_t> workers;
+  std::string bandwidth;  // "" = the time of a step isn't predicted
+  std::string latency = "50us";
+  std::string compute;  // "" = not known
   std::vector<std::string> sets;
   bool json = false;
 };

@@ -1,5 +1,6 @@
 // disttrain plan JOB: shows what the chief would decide for a job, without starting anything. It prints the number of
-// shards and the reason for it, the ps of each shard, the memory of each task, and the bytes that a step sends.
+// shards and the reason for it, the ps of each shard, the memory of each task, and the bytes that a step sends. With
+// --bandwidth it also simulates the job, to predict how long a step takes (scale/cluster_run.h).
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "common/checkpoint/warm_start.h"
 #include "common/config/columns.h"
 #include "common/config/reader/reader.h"
+#include "common/daemon/clock.h"
 #include "common/daemon/host.h"
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
@@ -22,6 +24,8 @@
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
 #include "tools/disttrain/model_of_job.h"
+#include "tools/disttrain/scale/link_options.h"
+#include "tools/disttrain/scale/report_text.h"
 #include "tools/disttrain/table.h"
 #include "tools/disttrain/units.h"
 #include "tools/disttrain/up/runtime_folder.h"
@@ -341,15 +345,61 @@ void print(const Plan& plan) {
   for (const std::string& note : notes_of(plan)) std::cout << "note: " << note << '\n';
 }
 
+constexpr std::uint64_t kPredictedSteps = 10;
+
+struct Prediction {
+  scale::RunOptions options;
+  scale::RunReport report;
+};
+
+// Predicts the job's steps on the plan's tasks, each on a host of its own, with the links that the options describe.
+Result<Prediction> predict(const Plan& plan, const PlanOptions& options) {
+  Prediction prediction;
+  scale::RunOptions& run = prediction.options;
+  run.workers = plan.tasks.workers;
+  run.ps_threads.clear();
+  for (const chiefd::Offer& offer : plan.tasks.offers) run.ps_threads.push_back(offer.threads);
+  run.job = plan.job;
+  run.model = plan.layout.model;
+  run.speed = link_speed(options.bandwidth, options.latency);
+  if (!options.compute.empty()) run.compute = parse_time(options.compute, kMostCompute).value();
+  run.steps = kPredictedSteps;
+  run.clock = +[] { return daemon::thread_time(); };
+  auto report = scale::run(run);
+  if (!report) return tl::unexpected<Error>(std::move(report.error()));
+  prediction.report = std::move(*report);
+  return prediction;
+}
+
+void print(const Prediction& prediction, const PlanOptions& options) {
+  std::cout << "\nwith each task on a host of its own, " << options.bandwidth << "bit/s and " << options.latency
+            << ":\n";
+  print_step(std::cout, prediction.options, prediction.report);
+  if (options.compute.empty())
+    std::cout
+        << "note: computing isn't counted; give its time for one step by --compute, as `disttrain bench` measures "
+           "it with one worker\n";
+}
+
 }  // namespace
 
 int plan(const PlanOptions& options) {
   const auto made = make_plan(options);
   if (!made) return daemon::report("disttrain plan", made.error());
-  if (options.json)
-    std::cout << line_of(to_json(*made)) << '\n';
-  else
-    print(*made);
+  std::optional<Prediction> prediction;
+  if (!options.bandwidth.empty()) {
+    auto predicted = predict(*made, options);
+    if (!predicted) return daemon::report("disttrain plan", predicted.error());
+    prediction = std::move(*predicted);
+  }
+  if (options.json) {
+    Json json = to_json(*made);
+    if (prediction) json["prediction"] = to_json(prediction->options, prediction->report);
+    std::cout << line_of(json) << '\n';
+    return 0;
+  }
+  print(*made);
+  if (prediction) print(*prediction, options);
   return 0;
 }
 

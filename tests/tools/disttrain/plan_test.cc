@@ -103,5 +103,48 @@ TEST_F(PlanTest, FolderThatCannotBeWrittenIsNoted) {
   EXPECT_THAT(notes_with("checkpoints"), Contains(HasSubstr(of_job.string() + " can't be written by this user: ")));
 }
 
+TEST_F(PlanTest, WithABandwidthPredictsTheTimeOfAStep) {
+  PlanOptions options;
+  options.job = (folder_ / "job.toml").string();
+  options.ps = 1;
+  options.workers = 1;
+  options.bandwidth = "1G";
+  options.latency = "100us";
+  options.compute = "2ms";
+  options.json = true;
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(plan(options), 0);
+  const Json planned = Json::parse(testing::internal::GetCapturedStdout(), nullptr, false);
+  const Json& prediction = planned["prediction"];
+  EXPECT_EQ(prediction["mode"], "async");
+  EXPECT_EQ(prediction["workers"], 1);
+  // The computation, two latencies, and some hundred bytes.
+  EXPECT_NEAR(prediction["step"]["median"].get<double>(), 2e-3 + 2 * 100e-6 + 4e-6, 2e-6);
+}
+
+TEST_F(PlanTest, WithoutABandwidthPredictsNothing) {
+  PlanOptions options;
+  options.job = (folder_ / "job.toml").string();
+  options.ps = 1;
+  options.json = true;
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(plan(options), 0);
+  const Json planned = Json::parse(testing::internal::GetCapturedStdout(), nullptr, false);
+  EXPECT_FALSE(planned.contains("prediction"));
+}
+
+TEST_F(PlanTest, SaysThatComputingIsNotCountedIfItsTimeIsNotGiven) {
+  PlanOptions options;
+  options.job = (folder_ / "job.toml").string();
+  options.ps = 1;
+  options.bandwidth = "10G";
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(plan(options), 0);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(text, HasSubstr("with each task on a host of its own, 10Gbit/s and 50us:"));
+  EXPECT_THAT(text, HasSubstr("a step takes "));
+  EXPECT_THAT(text, HasSubstr("computing isn't counted"));
+}
+
 }  // namespace
 }  // namespace disttrain::cli

@@ -118,7 +118,7 @@ Json to_json(const RunOptions& options, const RunReport& report) {
     links[to_string(role)] = {{"mean", load_json(mean_of(report, role))}, {"most", load_json(most_of(report, role))}};
   const RoleLoad chief = mean_of(report, Role::kChief);
   return {{"workers", options.workers},
-          {"ps", options.ps},
+          {"ps", options.ps_threads.size()},
           {"mode", name_of(options.job.train.mode)},
           {"bandwidth", options.speed.bytes_per_second * 8},
           {"latency", to_seconds(options.speed.latency)},
@@ -175,7 +175,7 @@ void print_step(std::ostream& out, const RunOptions& options, const RunReport& r
 }
 
 void print(std::ostream& out, const RunOptions& options, const RunReport& report) {
-  out << options.workers << (options.workers == 1 ? " worker, " : " workers, ") << options.ps << " ps, "
+  out << options.workers << (options.workers == 1 ? " worker, " : " workers, ") << options.ps_threads.size() << " ps, "
       << name_of(options.job.train.mode) << ", " << bytes_text(report.parameter_bytes) << " of parameters in "
       << report.buckets << (report.buckets == 1 ? " bucket on " : " buckets on ") << report.shards
       << (report.shards == 1 ? " shard, " : " shards, ") << bits_text(options.speed.bytes_per_second) << ", "
@@ -195,7 +195,7 @@ void print(std::ostream& out, const RunOptions& options, const RunReport& report
   Table cores({"CORE, ON THIS MACHINE", "EVENTS PER STEP", "EACH", "TIME PER STEP", "OF ONE CPU"});
   add_core(cores, "the chief", report.cores.chief_core, report, 1.0);
   add_core(cores, "the chief's codec", report.cores.chief_codec, report, 1.0);
-  add_core(cores, "a ps", report.cores.ps_cores, report, options.ps);
+  add_core(cores, "a ps", report.cores.ps_cores, report, static_cast<double>(options.ps_threads.size()));
   add_core(cores, "a worker", report.cores.worker_cores, report, options.workers);
   const RoleLoad chief = mean_of(report, Role::kChief);
   out << cores.text() << '\n'
