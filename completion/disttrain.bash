@@ -90,10 +90,9 @@ _disttrain() {
     _disttrain_fill "${_disttrain_values["$place $option"]}" "$current"
   elif [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${_disttrain_flags[$place]:-}" -- "$current")
-  elif [[ -n ${_disttrain_verbs[$place]:-} ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "${_disttrain_verbs[$place]}" -- "$current")
   else
     _disttrain_fill "${_disttrain_words[$place]:-}" "$current"
+    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "${_disttrain_verbs[$place]:-}" -- "$current")
   fi
 }
 complete -F _disttrain disttrain chiefd psd workerd

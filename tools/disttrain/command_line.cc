@@ -9,6 +9,7 @@
 #include "common/config/job_config.h"
 #include "common/daemon/usage_error.h"
 #include "common/printable.h"
+#include "tools/disttrain/bench/sizes.h"
 #include "tools/disttrain/scale/link_options.h"
 #include "tools/disttrain/verbs.h"
 
@@ -150,10 +151,42 @@ void add_bench_scale(CLI::App& bench, ScaleOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return bench_scale(options); }; });
 }
 
-void add_bench(CLI::App& app, UpOptions& options, ScaleOptions& scale, Run& run) {
-  CLI::App* verb = app.add_subcommand("bench", "measure a job's steps per second and where its time goes");
-  // The verbs below this verb take no job here.
-  verb->add_option("JOB", options.job, "job file; required")->type_name(kTomlFile);
+constexpr char kRoundsHelp[] =
+    "number of rounds; the result is the median of the rounds, with the smallest and the largest of them";
+
+CLI::Option* takes_sizes(CLI::Option* option) {
+  return option->type_name("SIZES")->capture_default_str()->check([](const std::string& text) -> std::string {
+    const auto sizes = parse_sizes(text);
+    return sizes ? "" : sizes.error().message;
+  });
+}
+
+void add_rounds(CLI::App* verb, std::uint32_t& rounds, bool& json) {
+  takes_count(verb->add_option("--rounds", rounds, kRoundsHelp), 1, 10'000)->capture_default_str();
+  verb->add_flag("--json", json, "one JSON object");
+}
+
+void add_bench_ps(CLI::App* family, BenchPsOptions& options, Run& run) {
+  CLI::App* verb = family->add_subcommand(
+      "ps", "measure how fast workers push gradients to ps processes on this host, and pull parameters");
+  verb->add_option("--transport", options.transport, "transport to measure, as transport.kind in a cluster file")
+      ->type_name("KIND")
+      ->capture_default_str();
+  takes_sizes(verb->add_option("--sizes", options.sizes, "bytes of gradients that a worker pushes in a step"));
+  takes_tasks(verb->add_option("--ps", options.ps, "number of ps processes"))->capture_default_str();
+  takes_tasks(verb->add_option("--workers", options.workers, "number of workers, which are threads of this process"))
+      ->capture_default_str();
+  add_rounds(verb, options.rounds, options.json);
+  verb->callback([&] { run = [&] { return bench_ps(options); }; });
+}
+
+// `bench JOB.toml` has no verb of its own. So JOB isn't required when there is a verb below `bench`.
+void add_bench(CLI::App& app, CommandLine::BenchVerbs& verbs, Run& run) {
+  CLI::App* verb = app.add_subcommand("bench", "measure a job's steps per second, or a part of the suite by itself");
+  verb->require_subcommand(0, 1);
+  UpOptions& options = verbs.job;
+  verb->add_option("JOB", options.job, "job file, to measure its steps per second and where their time goes")
+      ->type_name(kTomlFile);
   verb->add_option("--cluster", options.cluster,
                    "file of a running cluster to use; default: start a new cluster, as `up` does")
       ->type_name(kTomlFile);
@@ -168,9 +201,21 @@ void add_bench(CLI::App& app, UpOptions& options, ScaleOptions& scale, Run& run)
   add_sets(verb, options.sets);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
-  add_bench_scale(*verb, scale, run);
-  verb->callback([&, verb] {
-    if (verb->get_subcommands().empty()) run = [&] { return bench(options); };
+  add_bench_ps(verb, verbs.ps, run);
+  add_bench_scale(*verb, verbs.scale, run);
+  // CLI11 calls this after the callback of a verb below `bench`.
+  verb->callback([verb, &options, &run] {
+    if (verb->get_subcommands().empty()) {
+      if (options.job.empty())
+        throw CLI::RequiredError("there is no job file and no verb; expected JOB.toml or one of ps, scale",
+                                 CLI::ExitCodes::RequiredError);
+      run = [&options] { return bench(options); };
+      return;
+    }
+    for (const CLI::Option* option : verb->get_options())
+      if (option->count() > 0)
+        throw CLI::ValidationError(option->get_name(), "stands before the verb; write it after `bench " +
+                                                           verb->get_subcommands().front()->get_name() + "`");
   });
 }
 
@@ -357,7 +402,7 @@ CommandLine::CommandLine() {
   add_stop(app, stop_options, kill_options, run);
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);
-  add_bench(app, bench_options, scale_options, run);
+  add_bench(app, bench_options, run);
   add_checkpoint(app, checkpoint_options, run);
   add_predict(app, predict_options, run);
   add_doctor(app, doctor_options, run);

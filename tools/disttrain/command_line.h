@@ -20,6 +20,12 @@ struct CommandLine {
     CheckpointExportOptions exported;
   };
 
+  struct BenchVerbs {
+    UpOptions job;
+    BenchPsOptions ps;
+    ScaleOptions scale;
+  };
+
   CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
@@ -31,8 +37,7 @@ struct CommandLine {
   PlanOptions plan_options;
   UpOptions up_options;
   SubmitOptions submit_options;
-  UpOptions bench_options;
-  ScaleOptions scale_options;
+  BenchVerbs bench_options;
   StatusOptions status_options;
   TopOptions top_options;
   LogsOptions logs_options;

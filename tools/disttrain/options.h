@@ -64,6 +64,15 @@ struct SubmitOptions {
   std::uint64_t warmup = 0;  // only for bench: global steps before the measurement
 };
 
+struct BenchPsOptions {
+  std::string transport = "auto";       // as transport.kind in cluster.toml
+  std::string sizes = "4K,1M,16M,64M";  // see bench/sizes.h
+  std::uint32_t ps = 1;
+  std::uint32_t workers = 1;
+  std::uint32_t rounds = 5;
+  bool json = false;
+};
+
 struct StatusOptions {
   std::string job;
   std::string cluster;

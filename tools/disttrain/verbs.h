@@ -14,6 +14,7 @@ int submit(const SubmitOptions& options);
 int bench(const UpOptions& options);
 // Predicts how a job performs on a cluster of a given size, without starting anything.
 int bench_scale(const ScaleOptions& options);
+int bench_ps(const BenchPsOptions& options);
 int status(const StatusOptions& options);
 int top(const TopOptions& options);
 int logs(const LogsOptions& options);

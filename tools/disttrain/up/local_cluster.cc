@@ -11,6 +11,7 @@
 #include "common/config/reader/reader.h"
 #include "common/daemon/host.h"
 #include "tools/disttrain/up/program_path.h"
+#include "tools/disttrain/up/run_folder.h"
 #include "transport/tcp/socket.h"
 
 namespace disttrain::cli {
@@ -18,16 +19,6 @@ namespace disttrain::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-Result<fs::path> make_run_folder() {
-  std::error_code error;
-  const fs::path base = fs::temp_directory_path(error);
-  std::string pattern = (base / "disttrain-XXXXXX").string();
-  if (error || mkdtemp(pattern.data()) == nullptr)
-    return fail(ErrorCode::kNoPermission, "can't create a run folder " + pattern + ": " +
-                                              transport::system_words(errno) + "; set TMPDIR to a folder of your own");
-  return fs::path(pattern);
-}
 
 const char* program_of(Role role) {
   if (role == Role::kPs) return "psd";

@@ -1,0 +1,77 @@
+"""disttrain bench ps: small runs of the measurements. The tests check the keys of the results, not the speeds."""
+import os
+import signal
+import unittest
+
+from harness import SystemTest
+
+SPREAD = ["min", "median", "max"]
+
+
+class BenchTest(SystemTest):
+    def assert_spread(self, spread):
+        self.assertEqual(list(spread), SPREAD)
+        self.assertLessEqual(spread["min"], spread["median"])
+        self.assertLessEqual(spread["median"], spread["max"])
+
+    def assert_nothing_left(self):
+        """No file and no process of a measurement is left."""
+        self.assertEqual(sorted(os.listdir(self.folder)), [])
+        self.assertEqual(self.processes_of_this_test(), [])
+
+    def test_ps(self):
+        outcome = self.run_program("disttrain", "bench", "ps", "--sizes", "4K,2M", "--ps", "2", "--workers", "2",
+                                   "--rounds", "2", "--json")
+        self.assertEqual(outcome.code, 0, outcome)
+        result = outcome.json
+        self.assertEqual({key: result[key] for key in ("transport", "ps", "workers", "rounds")},
+                         {"transport": "tcp", "ps": 2, "workers": 2, "rounds": 2})
+        self.assertEqual([size["bytes"] for size in result["sizes"]], [4096, 2 << 20])
+        for size in result["sizes"]:
+            self.assertGreater(size["ps_peak_bytes"], 1 << 20)
+            self.assertGreater(size["worker_peak_bytes"], 1 << 20)
+            for exchange in ("push", "pull", "push_pull"):
+                for figure in ("us", "gb_per_second", "ps_cpu_us", "ps_wakeups", "worker_cpu_us", "worker_wakeups"):
+                    self.assert_spread(size[exchange][figure])
+                self.assertGreater(size[exchange]["us"]["min"], 0.0)
+                self.assertGreater(size[exchange]["ps_cpu_us"]["min"], 0.0)
+        self.assert_nothing_left()
+
+    def test_ps_prints_a_row_for_each_exchange(self):
+        outcome = self.run_program("disttrain", "bench", "ps", "--sizes", "4K", "--rounds", "1")
+        self.assertEqual(outcome.code, 0, outcome)
+        rows = [line.split() for line in outcome.out.splitlines()]
+        self.assertEqual([row[0] for row in rows], ["transport", "size", "4K", "4K", "4K"], outcome)
+
+    def test_bad_options_are_one_sentence(self):
+        for options, code, words in [(["--sizes", "5"], 64, "'5' isn't a size"),
+                                     (["--sizes", "4K,,1M"], 64, "'' isn't a size"),
+                                     (["--sizes", "4", "--ps", "2"], 64, "4 is too small for 2 ps"),
+                                     (["--transport", "pigeon"], 78, '"pigeon" is unknown')]:
+            with self.subTest(options):
+                outcome = self.run_program("disttrain", "bench", "ps", *options)
+                self.assertEqual(outcome.code, code, outcome)
+                self.assertIn(words, outcome.err)
+                self.assertEqual(outcome.out, "")
+                self.assert_nothing_left()
+
+    def test_neither_a_job_nor_a_verb(self):
+        outcome = self.run_program("disttrain", "bench")
+        self.assertEqual(outcome.code, 64, outcome)
+        self.assertIn("there is no job file and no verb", outcome.err)
+
+    def test_an_option_of_a_job_before_the_verb_is_refused(self):
+        outcome = self.run_program("disttrain", "bench", "--ps", "2", "ps")
+        self.assertEqual(outcome.code, 64, outcome)
+        self.assertIn("write it after `bench ps`", outcome.err)
+
+    def test_an_interrupt_ends_the_measurement_and_leaves_nothing(self):
+        process = self.start("disttrain", "bench", "ps", "--sizes", "4K", "--rounds", "10000")
+        self.until("the run folder", lambda: os.listdir(self.folder))
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
