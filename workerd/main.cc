@@ -1,7 +1,8 @@
 // workerd is the worker daemon: it computes gradients for the chief's jobs. With `--role evaluator` it evaluates the
-// checkpoints of these jobs. `disttrain predict` runs it in a third role:
+// checkpoints of these jobs. `disttrain predict` and `disttrain bench step` run it in two more roles:
 //
 //   workerd predict CHECKPOINT OUT DEVICE THREADS [SECTION.KEY=VALUE]...
+//   workerd bench-step JOB DEVICE THREADS ROUNDS data|random text|json [SECTION.KEY=VALUE]...
 #include <asio/io_context.hpp>
 #include <charconv>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "common/daemon/startup.h"
 #include "common/metrics/process.h"
 #include "transport/factory/factory.h"
+#include "workerd/bench/step.h"
 #include "workerd/evaluator/evaluator.h"
 #include "workerd/job_engine.h"
 #include "workerd/predict/predict.h"
@@ -34,21 +36,46 @@ EngineFactory engines_on(const std::string& device) {
                   const EngineWorld& world) { return make_job_engine(config, columns, arena, world, device); };
 }
 
-// Returns the exit code. The command line, which is our own program, has checked the arguments.
-int predict_as_told(int argc, char** argv) {
-  constexpr char kName[] = "disttrain predict";
+void begin_as(const char* verb) {
   daemon::open_standard_streams();
   daemon::ignore_write_signals();
-  daemon::end_when_exhausted(kName);
+  daemon::end_when_exhausted(verb);
+}
+
+// Reads a number from 1. Returns false if the text isn't one.
+bool read_count(std::string_view text, std::uint32_t& count) {
+  return std::from_chars(text.data(), text.data() + text.size(), count).ec == std::errc() && count > 0;
+}
+
+int refuse_role(const std::string& verb) {
+  return daemon::report("workerd", {ErrorCode::kUsage, "`" + verb + "` starts this role; run that instead"});
+}
+
+// The command line, which is our own program, has checked the arguments of the two roles below. Both functions return
+// the exit code.
+int predict_as_told(int argc, char** argv) {
+  constexpr char kName[] = "disttrain predict";
+  begin_as(kName);
   PredictOptions options;
-  const std::string_view threads = argc < 4 ? "" : argv[3];
-  if (std::from_chars(threads.data(), threads.data() + threads.size(), options.threads).ec != std::errc() ||
-      options.threads == 0)
-    return daemon::report("workerd", {ErrorCode::kUsage, "`disttrain predict` starts this role; run that instead"});
+  if (argc < 4 || !read_count(argv[3], options.threads)) return refuse_role(kName);
   options.checkpoint = argv[0];
   options.out = argv[1];
   options.sets.assign(argv + 4, argv + argc);
   const Status done = predict(options, engines_on(argv[2]));
+  return done ? 0 : daemon::report(kName, done.error());
+}
+
+int bench_step_as_told(int argc, char** argv) {
+  constexpr char kName[] = "disttrain bench step";
+  begin_as(kName);
+  StepBenchOptions options;
+  if (argc < 6 || !read_count(argv[2], options.threads) || !read_count(argv[3], options.rounds))
+    return refuse_role(kName);
+  options.job = argv[0];
+  options.is_random = std::string_view(argv[4]) == "random";
+  options.is_json = std::string_view(argv[5]) == "json";
+  options.sets.assign(argv + 6, argv + argc);
+  const Status done = bench_step(options, engines_on(argv[1]));
   return done ? 0 : daemon::report(kName, done.error());
 }
 
@@ -105,6 +132,7 @@ int main(int argc, char** argv) {
   using namespace disttrain;
 
   if (argc > 1 && std::string_view(argv[1]) == "predict") return workerd::predict_as_told(argc - 2, argv + 2);
+  if (argc > 1 && std::string_view(argv[1]) == "bench-step") return workerd::bench_step_as_told(argc - 2, argv + 2);
   int exit_code = 0;
   std::optional<daemon::Startup> startup = daemon::start_daemon(Role::kWorker, argc, argv, exit_code);
   if (!startup) return exit_code;

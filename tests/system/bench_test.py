@@ -1,4 +1,4 @@
-"""disttrain bench ps: small runs of the measurements. The tests check the keys of the results, not the speeds."""
+"""disttrain bench ps, update and step: small runs of the measurements. The tests check the keys of the results, not the speeds."""
 import os
 import signal
 import unittest
@@ -6,6 +6,7 @@ import unittest
 from harness import SystemTest
 
 SPREAD = ["min", "median", "max"]
+RULES = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lamb", "ftrl"]
 
 
 class BenchTest(SystemTest):
@@ -26,6 +27,7 @@ class BenchTest(SystemTest):
         result = outcome.json
         self.assertEqual({key: result[key] for key in ("transport", "ps", "workers", "rounds")},
                          {"transport": "tcp", "ps": 2, "workers": 2, "rounds": 2})
+        self.assertEqual(result["cores"], "apart" if len(os.sched_getaffinity(0)) >= 4 else "free")
         self.assertEqual([size["bytes"] for size in result["sizes"]], [4096, 2 << 20])
         for size in result["sizes"]:
             self.assertGreater(size["ps_peak_bytes"], 1 << 20)
@@ -38,10 +40,52 @@ class BenchTest(SystemTest):
         self.assert_nothing_left()
 
     def test_ps_prints_a_row_for_each_exchange(self):
-        outcome = self.run_program("disttrain", "bench", "ps", "--sizes", "4K", "--rounds", "1")
+        outcome = self.run_program("disttrain", "bench", "ps", "--sizes", "4K", "--rounds", "1", "--cores", "free")
         self.assertEqual(outcome.code, 0, outcome)
         rows = [line.split() for line in outcome.out.splitlines()]
         self.assertEqual([row[0] for row in rows], ["transport", "size", "4K", "4K", "4K"], outcome)
+
+    def test_update(self):
+        outcome = self.run_program("disttrain", "bench", "update", "--sizes", "4K,1M", "--rounds", "2", "--json")
+        self.assertEqual(outcome.code, 0, outcome)
+        result = outcome.json
+        self.assertEqual(result["rounds"], 2)
+        self.assertEqual([(row["rule"], row["dtype"]) for row in result["rules"]],
+                         [(rule, dtype) for rule in RULES for dtype in ("float32", "float64")])
+        for sizes in [result["memcpy"], *(row["sizes"] for row in result["rules"])]:
+            self.assertEqual([size["bytes"] for size in sizes], [4096, 1 << 20])
+            for size in sizes:
+                self.assert_spread(size["gb_per_second"])
+                self.assertGreater(size["gb_per_second"]["min"], 0.0)
+
+    def test_step(self):
+        for options in [(), ("--random",), ("--threads", "2")]:
+            with self.subTest(options):
+                outcome = self.run_program("disttrain", "bench", "step", self.job(), *options, "--rounds", "2", "--json")
+                self.assertEqual(outcome.code, 0, outcome)
+                result = outcome.json
+                self.assertEqual({key: result[key] for key in ("parameters", "batch_size", "threads", "rounds")},
+                                 {"parameters": 784 * 32 + 32 + 32 * 10 + 10, "batch_size": 50,
+                                  "threads": 2 if options[:1] == ("--threads",) else 1, "rounds": 2})
+                for figure in ("ms", "cpu_ms", "examples_per_second"):
+                    self.assert_spread(result[figure])
+                    self.assertGreater(result[figure]["min"], 0.0)
+
+    def test_step_prints_a_row_for_each_figure(self):
+        outcome = self.run_program("disttrain", "bench", "step", self.job(), "--rounds", "1")
+        self.assertEqual(outcome.code, 0, outcome)
+        self.assertEqual([line.split("  ")[0] for line in outcome.out.splitlines()[1:]],
+                         ["ms per step", "CPU ms per step", "examples/s"])
+
+    def test_step_of_a_bad_job_is_one_sentence(self):
+        for command, code, words in [(["missing.toml"], 66, "missing.toml: can't be read"),
+                                     ([self.job(), "--set", "data.path=missing"], 66, "doesn't exist"),
+                                     ([self.job(), "--set", "train.batch_size=0"], 78, "train.batch_size")]:
+            with self.subTest(words):
+                outcome = self.run_program("disttrain", "bench", "step", *command)
+                self.assertEqual(outcome.code, code, outcome)
+                self.assertIn(words, outcome.err)
+                self.assertEqual(outcome.out, "")
 
     def test_bad_options_are_one_sentence(self):
         for options, code, words in [(["--sizes", "5"], 64, "'5' isn't a size"),

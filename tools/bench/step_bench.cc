@@ -23,6 +23,7 @@
 #include "common/config/reader/reader.h"
 #include "common/initialize.h"
 #include "common/os/arena.h"
+#include "workerd/bench/random_dataset.h"
 #include "workerd/compute/autograd/autograd_model.h"
 #include "workerd/compute/torch_model.h"
 #include "workerd/input/batch_buffer.h"
@@ -120,44 +121,9 @@ class Contestant {
   long faults_ = 0;
 };
 
-// A data set of random values that every model takes: floats are 0 or 1, and integers are below the column's limit.
-class RandomDataset final : public input::Dataset {
- public:
-  // `columns` is the number of the model's columns.
-  explicit RandomDataset(std::size_t columns) : columns_(columns) {}
-
-  std::uint64_t records() const override { return 1; }
-  const std::vector<input::DatasetColumn>& columns() const override { return columns_; }
-  std::uint64_t bytes_read() const override { return 0; }
-  const std::vector<std::string>& label_names() const override { return names_; }
-  std::shared_ptr<const input::FittedColumns> fitted_columns() const override { return nullptr; }
-  Status gather(std::span<const std::uint64_t>, std::span<const input::ColumnOut> columns,
-                const input::Draw&) const override {
-    for (const input::ColumnOut& column : columns) {
-      const std::uint64_t limit = column.as.limit > 0 ? column.as.limit : 2;
-      if (column.as.dtype == DType::kFloat32) fill<float>(column.out, 2);
-      if (column.as.dtype == DType::kUint8) fill<std::uint8_t>(column.out, limit);
-      if (column.as.dtype == DType::kInt32) fill<std::int32_t>(column.out, limit);
-      if (column.as.dtype == DType::kInt64) fill<std::int64_t>(column.out, limit);
-    }
-    return {};
-  }
-
- private:
-  template <typename T>
-  void fill(std::span<std::byte> out, std::uint64_t limit) const {
-    for (std::size_t at = 0; at < out.size(); at += sizeof(T))
-      *reinterpret_cast<T*>(out.data() + at) = static_cast<T>(random_() % limit);
-  }
-
-  const std::vector<input::DatasetColumn> columns_;
-  const std::vector<std::string> names_;
-  mutable std::mt19937_64 random_{1};
-};
-
 void measure(const JobConfig& job, bool is_random, std::size_t steps, std::uint32_t threads) {
   const ModelSpec spec = value_or_exit(builtin_model(job.model));
-  std::unique_ptr<input::Dataset> dataset = std::make_unique<RandomDataset>(spec.columns.size());
+  std::unique_ptr<input::Dataset> dataset = std::make_unique<workerd::RandomDataset>(spec.columns.size());
   if (!is_random) {
     const input::Source source = input::training_source(job.data);
     dataset = value_or_exit(input::load_dataset(source));

@@ -22,6 +22,7 @@ constexpr char kClusterHelp[] =
 constexpr char kJobHelp[] = "number or name of a job; default: the job that runs, else the one that ran last";
 constexpr char kRunningJobHelp[] = "number or name of a job; default: the job that runs";
 constexpr char kChiefHelp[] = "address of the chief, HOST:PORT; used instead of the cluster file";
+constexpr char kDeviceHelp[] = "cpu, or pjrt:PLUGIN for a program that was exported from JAX";
 constexpr char kNoRestartHelp[] = "don't restart a daemon that ends; if the job needs that daemon, end with an error";
 constexpr char kSetHelp[] = "override a key of the job file, such as train.batch_size=100; may be repeated";
 
@@ -176,8 +177,37 @@ void add_bench_ps(CLI::App* family, BenchPsOptions& options, Run& run) {
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps processes"))->capture_default_str();
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, which are threads of this process"))
       ->capture_default_str();
+  verb->add_option("--cores", options.cores,
+                   "apart: each ps and each worker stays on a core of its own, if there are enough cores; free: the "
+                   "kernel chooses, and often changes, their cores")
+      ->check(CLI::IsMember({"apart", "free"}))
+      ->capture_default_str();
   add_rounds(verb, options.rounds, options.json);
   verb->callback([&] { run = [&] { return bench_ps(options); }; });
+}
+
+void add_bench_update(CLI::App* family, BenchUpdateOptions& options, Run& run) {
+  CLI::App* verb = family->add_subcommand(
+      "update", "measure how fast one thread of a ps applies gradients, for each update rule, beside memcpy");
+  takes_sizes(verb->add_option("--sizes", options.sizes,
+                               "bytes of gradients of an update; a small size stays in the core's cache"));
+  add_rounds(verb, options.rounds, options.json);
+  verb->callback([&] { run = [&] { return bench_update(options); }; });
+}
+
+void add_bench_step(CLI::App* family, BenchStepOptions& options, Run& run) {
+  CLI::App* verb = family->add_subcommand(
+      "step", "measure how long a worker's engine computes a step of a job, without messages and updates");
+  verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
+  verb->add_flag("--random", options.random, "random records instead of the job's data; only for builtin models");
+  verb->add_option("--device", options.device, kDeviceHelp)->type_name("DEVICE")->capture_default_str();
+  takes_count(
+      verb->add_option("--threads", options.threads, "number of compute threads; with 1, everything runs on one core"),
+      1, 1024)
+      ->capture_default_str();
+  add_sets(verb, options.sets);
+  add_rounds(verb, options.rounds, options.json);
+  verb->callback([&] { run = [&] { return bench_step(options); }; });
 }
 
 // `bench JOB.toml` has no verb of its own. So JOB isn't required when there is a verb below `bench`.
@@ -202,12 +232,14 @@ void add_bench(CLI::App& app, CommandLine::BenchVerbs& verbs, Run& run) {
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   add_bench_ps(verb, verbs.ps, run);
+  add_bench_update(verb, verbs.update, run);
+  add_bench_step(verb, verbs.step, run);
   add_bench_scale(*verb, verbs.scale, run);
   // CLI11 calls this after the callback of a verb below `bench`.
   verb->callback([verb, &options, &run] {
     if (verb->get_subcommands().empty()) {
       if (options.job.empty())
-        throw CLI::RequiredError("there is no job file and no verb; expected JOB.toml or one of ps, scale",
+        throw CLI::RequiredError("there is no job file and no verb; expected JOB.toml or one of ps, update, step, scale",
                                  CLI::ExitCodes::RequiredError);
       run = [&options] { return bench(options); };
       return;
@@ -368,9 +400,7 @@ void add_predict(CLI::App& app, PredictOptions& options, Run& run) {
       ->type_name("PATTERN");
   verb->add_option("--labels", options.labels, "label files in that folder; default: evaluate.labels")
       ->type_name("PATTERN");
-  verb->add_option("--device", options.device, "cpu, or pjrt:PLUGIN for a program that was exported from JAX")
-      ->type_name("DEVICE")
-      ->capture_default_str();
+  verb->add_option("--device", options.device, kDeviceHelp)->type_name("DEVICE")->capture_default_str();
   takes_count(verb->add_option("--threads", options.threads, "number of compute threads; default: one per core"), 1,
               1024);
   add_sets(verb, options.sets);

@@ -23,6 +23,8 @@ struct CommandLine {
   struct BenchVerbs {
     UpOptions job;
     BenchPsOptions ps;
+    BenchUpdateOptions update;
+    BenchStepOptions step;
     ScaleOptions scale;
   };
 

@@ -70,6 +70,23 @@ struct BenchPsOptions {
   std::uint32_t ps = 1;
   std::uint32_t workers = 1;
   std::uint32_t rounds = 5;
+  std::string cores = "apart";  // or "free"
+  bool json = false;
+};
+
+struct BenchUpdateOptions {
+  std::string sizes = "64K,64M";  // see bench/sizes.h
+  std::uint32_t rounds = 5;
+  bool json = false;
+};
+
+struct BenchStepOptions {
+  std::string job;
+  std::string device = "cpu";
+  std::uint32_t threads = 1;
+  std::uint32_t rounds = 5;
+  bool random = false;  // random records instead of the job's data
+  std::vector<std::string> sets;
   bool json = false;
 };
 

@@ -15,6 +15,9 @@ int bench(const UpOptions& options);
 // Predicts how a job performs on a cluster of a given size, without starting anything.
 int bench_scale(const ScaleOptions& options);
 int bench_ps(const BenchPsOptions& options);
+int bench_update(const BenchUpdateOptions& options);
+// Replaces this process by a workerd that computes the steps. Returns only if that fails.
+int bench_step(const BenchStepOptions& options);
 int status(const StatusOptions& options);
 int top(const TopOptions& options);
 int logs(const LogsOptions& options);

@@ -12,7 +12,7 @@
 namespace disttrain::cli {
 
 BenchWorker::BenchWorker(transport::Transport& transport, const ClusterConfig& cluster, const OpenShards& shards,
-                         Member self, OnDone on_done)
+                         Member self, const std::vector<std::uint32_t>& cores, OnDone on_done)
     : shards_(shards),
       credits_(cluster.transport.credits),
       on_done_(std::move(on_done)),
@@ -33,8 +33,10 @@ BenchWorker::BenchWorker(transport::Transport& transport, const ClusterConfig& c
     channels_.push_back(Channel{buckets_of(shards.layout, ShardId(shard))});
   exchange_ = std::make_unique<workerd::PsExchange>(loop_, transport, shards.layout, std::move(options),
                                                     static_cast<workerd::ExchangeHandler&>(*this));
-  thread_ = std::thread([this, self] {
+  thread_ = std::thread([this, self, cores] {
     daemon::name_thread("worker-" + std::to_string(self.task.index));
+    // If it fails, the thread runs on any core, as without `cores`.
+    static_cast<void>(daemon::pin_thread(cores));
     thread_id_ = ::gettid();
     loop_.run();
   });

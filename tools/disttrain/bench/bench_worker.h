@@ -34,9 +34,9 @@ class BenchWorker final : private workerd::ExchangeHandler {
   // `on_done` gets the result of open() or run(): the time that the steps took. The worker calls it on its own thread.
   using OnDone = std::function<void(Result<Duration>)>;
 
-  // `shards` and `transport` must outlive the worker.
+  // `shards` and `transport` must outlive the worker. `cores`: those on which the thread may run; empty: all.
   BenchWorker(transport::Transport& transport, const ClusterConfig& cluster, const OpenShards& shards, Member self,
-              OnDone on_done);
+              const std::vector<std::uint32_t>& cores, OnDone on_done);
   // Closes the channels.
   ~BenchWorker() override;
   BenchWorker(const BenchWorker&) = delete;

@@ -1,5 +1,6 @@
 // disttrain bench ps: measures how fast workers push gradients to ps processes and pull parameters from them. The ps
 // processes are real ones. The workers are threads of this process, which compute nothing (bench_worker.h).
+#include <sched.h>
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
@@ -81,11 +82,14 @@ TrainSection training() {
 // The workers that exchange one size of gradients and parameters.
 class Workers {
  public:
-  Workers(asio::io_context& loop, PsCluster& cluster, transport::Transport& transport, const OpenShards& shards)
+  // Worker i stays on cores[i]; if `cores` is empty, the kernel chooses.
+  Workers(asio::io_context& loop, PsCluster& cluster, transport::Transport& transport, const OpenShards& shards,
+          const std::vector<std::uint32_t>& cores)
       : loop_(loop), cluster_(cluster) {
     for (const Member& member : shards.roster.members)
       workers_.push_back(std::make_unique<BenchWorker>(
           transport, cluster.config(), shards, member,
+          cores.empty() ? cores : std::vector<std::uint32_t>{cores.at(member.task.index)},
           [this](Result<Duration> result) { asio::post(loop_, [this, result] { results_.push_back(result); }); }));
   }
 
@@ -162,8 +166,32 @@ Result<std::uint64_t> steps_of_a_round(Workers& workers, Exchanged what) {
   }
 }
 
-Result<MeasuredSize> measure(const BenchPsOptions& options, std::uint64_t bytes, asio::io_context& loop,
-                             transport::Transport& transport, PsCluster& cluster) {
+// The cores for the ps and for the workers. Both lists are empty if the kernel chooses the cores.
+struct Cores {
+  std::vector<std::uint32_t> ps;
+  std::vector<std::uint32_t> workers;
+};
+
+std::vector<std::uint32_t> cores_given() {
+  cpu_set_t given;
+  CPU_ZERO(&given);
+  std::vector<std::uint32_t> cores;
+  if (sched_getaffinity(0, sizeof(given), &given) != 0) return cores;
+  for (std::uint32_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &given)) cores.push_back(core);
+  return cores;
+}
+
+// If there are fewer cores than ps and workers, the kernel chooses.
+Cores choose_cores(const BenchPsOptions& options) {
+  const std::vector<std::uint32_t> given = cores_given();
+  if (options.cores == "free" || given.size() < options.ps + options.workers) return {};
+  const auto workers = given.begin() + options.ps;
+  return {{given.begin(), workers}, {workers, workers + options.workers}};
+}
+
+Result<MeasuredSize> measure(const BenchPsOptions& options, std::uint64_t bytes, const Cores& cores,
+                             asio::io_context& loop, transport::Transport& transport, PsCluster& cluster) {
   for (const pid_t pid : cluster.pids()) forget_peak_memory(pid);
   forget_peak_memory(getpid());
   Roster roster{RosterVersion(1), {}};
@@ -171,7 +199,7 @@ Result<MeasuredSize> measure(const BenchPsOptions& options, std::uint64_t bytes,
     roster.members.push_back(Member{TaskId{Role::kWorker, i}, daemon::draw_incarnation()});
   const Result<OpenShards> shards = cluster.open(model_of(bytes, options.ps), training(), roster);
   if (!shards) return tl::unexpected<Error>(shards.error());
-  Workers workers(loop, cluster, transport, *shards);
+  Workers workers(loop, cluster, transport, *shards, cores.workers);
   if (Status opened = workers.open(); !opened) return tl::unexpected<Error>(opened.error());
   MeasuredSize size;
   size.bytes = bytes;
@@ -230,15 +258,18 @@ Status run(const BenchPsOptions& options, const Interrupts& interrupts, asio::io
   config.kind = options.transport;
   const auto transport = transport::make_transport(config);
   if (!transport) return tl::unexpected<Error>(transport.error());
-  const auto cluster = PsCluster::start(loop, **transport, config, options.ps, [&] { return interrupts.count() > 0; });
+  const Cores cores = choose_cores(options);
+  const auto cluster =
+      PsCluster::start(loop, **transport, config, options.ps, cores.ps, [&] { return interrupts.count() > 0; });
   if (!cluster) return tl::unexpected<Error>(cluster.error());
   if (!options.json)
     std::cout << "transport " << (*transport)->name() << ", " << options.ps << " ps, " << options.workers
-              << (options.workers == 1 ? " worker" : " workers") << "; median of " << options.rounds
+              << (options.workers == 1 ? " worker" : " workers")
+              << (cores.ps.empty() ? "" : ", each on a core of its own") << "; median of " << options.rounds
               << (options.rounds == 1 ? " round" : " rounds") << " (min - max)\n";
   std::vector<MeasuredSize> measured;
   for (const std::uint64_t bytes : *sizes) {
-    auto size = measure(options, bytes, loop, **transport, **cluster);
+    auto size = measure(options, bytes, cores, loop, **transport, **cluster);
     if (!size) return tl::unexpected<Error>(size.error());
     measured.push_back(std::move(*size));
   }
@@ -250,6 +281,7 @@ Status run(const BenchPsOptions& options, const Interrupts& interrupts, asio::io
                {"ps", options.ps},
                {"workers", options.workers},
                {"rounds", options.rounds},
+               {"cores", cores.ps.empty() ? "free" : "apart"},
                {"sizes", Json::array()}};
   for (const MeasuredSize& size : measured) json["sizes"].push_back(json_of(size));
   std::cout << line_of(json) << '\n';

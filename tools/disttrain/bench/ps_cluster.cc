@@ -26,11 +26,14 @@ constexpr Duration kPoll = std::chrono::milliseconds(50);
 constexpr std::size_t kShownLogLines = 10;
 
 std::string cluster_text(const std::string& chief, const std::vector<ListeningSocket>& ps,
-                         const TransportConfig& transport) {
+                         const TransportConfig& transport, const std::vector<std::uint32_t>& cores) {
   std::string text = "# Made by disttrain bench ps.\n[cluster]\nname = \"bench\"\n";
   text += "[chief]\naddress = \"" + chief + "\"\n[metrics]\nlisten = \"\"\n[log]\nlevel = \"warn\"\n";
   text += "[transport]\nkind = \"" + transport.kind + "\"\n";
-  for (const ListeningSocket& one : ps) text += "[[ps]]\naddress = \"" + one.address + "\"\nshards = 1\n";
+  for (std::size_t i = 0; i < ps.size(); ++i) {
+    text += "[[ps]]\naddress = \"" + ps[i].address + "\"\nshards = 1\n";
+    if (!cores.empty()) text += "cores = [" + std::to_string(cores[i]) + "]\n";
+  }
   text += "[[worker]]\naddress = \"127.0.0.1:1\"\n";  // a cluster file names a worker; nobody uses this address
   return text;
 }
@@ -87,12 +90,13 @@ PsCluster::~PsCluster() {
 
 Result<std::unique_ptr<PsCluster>> PsCluster::start(asio::io_context& loop, transport::Transport& transport,
                                                     const TransportConfig& config, std::uint32_t ps,
+                                                    const std::vector<std::uint32_t>& cores,
                                                     IsInterrupted is_interrupted) {
   const auto folder = make_run_folder();
   if (!folder) return tl::unexpected<Error>(folder.error());
   std::unique_ptr<PsCluster> cluster(new PsCluster(loop, transport, *folder, std::move(is_interrupted)));
   if (Status listens = cluster->listen(); !listens) return tl::unexpected<Error>(listens.error());
-  if (Status spawned = cluster->spawn(config, ps); !spawned) return tl::unexpected<Error>(spawned.error());
+  if (Status spawned = cluster->spawn(config, ps, cores); !spawned) return tl::unexpected<Error>(spawned.error());
   const Status registered = cluster->run_until([&] { return cluster->ps_.size() == ps; });
   if (!registered) return tl::unexpected<Error>(registered.error());
   return cluster;
@@ -106,14 +110,15 @@ Status PsCluster::listen() {
   return {};
 }
 
-Status PsCluster::spawn(const TransportConfig& transport, std::uint32_t ps) {
+Status PsCluster::spawn(const TransportConfig& transport, std::uint32_t ps, const std::vector<std::uint32_t>& cores) {
   std::vector<ListeningSocket> sockets;
   for (std::uint32_t i = 0; i < ps; ++i) {
     auto socket = bind_listener(kAnyPort);
     if (!socket) return tl::unexpected<Error>(socket.error());
     sockets.push_back(std::move(*socket));
   }
-  auto config = config::parse_cluster(cluster_text(listener_->address(), sockets, transport), "cluster.toml", {});
+  auto config =
+      config::parse_cluster(cluster_text(listener_->address(), sockets, transport, cores), "cluster.toml", {});
   if (!config) return tl::unexpected<Error>(config.error());
   config_ = std::move(*config);
   const std::filesystem::path file = folder_ / "cluster.toml";

@@ -35,11 +35,13 @@ class PsCluster {
   // Returns true when the user wants to end the verb.
   using IsInterrupted = std::function<bool()>;
 
-  // Starts `ps` processes with one shard thread each, and waits until they have registered. Errors: a program is
-  // missing or ended, the transport can't listen, or kTemporary after an interrupt. All references must outlive the
-  // cluster. Call it on the main thread, which also runs `loop`.
+  // Starts `ps` processes with one shard thread each, and waits until they have registered. The shard thread of ps i
+  // stays on cores[i]; if `cores` is empty, the kernel chooses. Errors: a program is missing or ended, the transport
+  // can't listen, or kTemporary after an interrupt. All references must outlive the cluster. Call it on the main
+  // thread, which also runs `loop`.
   static Result<std::unique_ptr<PsCluster>> start(asio::io_context& loop, transport::Transport& transport,
                                                   const TransportConfig& config, std::uint32_t ps,
+                                                  const std::vector<std::uint32_t>& cores,
                                                   IsInterrupted is_interrupted);
   // Kills the processes and removes their files.
   ~PsCluster();
@@ -61,7 +63,7 @@ class PsCluster {
   PsCluster(asio::io_context& loop, transport::Transport& transport, std::filesystem::path folder,
             IsInterrupted is_interrupted);
   Status listen();
-  Status spawn(const TransportConfig& transport, std::uint32_t ps);
+  Status spawn(const TransportConfig& transport, std::uint32_t ps, const std::vector<std::uint32_t>& cores);
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
 
   // Constant.
