@@ -8,6 +8,7 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
+#include "transport/spin.h"
 
 namespace disttrain::cli {
 
@@ -17,6 +18,7 @@ BenchWorker::BenchWorker(transport::Transport& transport, const ClusterConfig& c
       credits_(cluster.transport.credits),
       on_done_(std::move(on_done)),
       work_(asio::make_work_guard(loop_)),
+      arena_(&transport.for_steps() == &transport ? ArenaKind::kPrivate : ArenaKind::kShared),
       parameters_(arena_, word_count(shards.layout.model) * sizeof(float), Paging::kTouched),
       gradients_(arena_, word_count(shards.layout.model) * sizeof(float), Paging::kTouched) {
   workerd::PsExchangeOptions options;
@@ -28,6 +30,7 @@ BenchWorker::BenchWorker(transport::Transport& transport, const ClusterConfig& c
   options.self = self;
   options.owners = shards.owners;
   options.timeouts = derive_timeouts(std::chrono::seconds(5));
+  if (arena_.kind() == ArenaKind::kShared) options.arena = &arena_;
   std::fill(gradients_.floats().begin(), gradients_.floats().end(), 1e-3F);
   for (std::uint32_t shard = 0; shard < shards.layout.shards; ++shard)
     channels_.push_back(Channel{buckets_of(shards.layout, ShardId(shard))});
@@ -38,7 +41,8 @@ BenchWorker::BenchWorker(transport::Transport& transport, const ClusterConfig& c
     // If it fails, the thread runs on any core, as without `cores`.
     static_cast<void>(daemon::pin_thread(cores));
     thread_id_ = ::gettid();
-    loop_.run();
+    transport::Spinner spinner;
+    while (!loop_.stopped()) spinner.run_one(loop_);
   });
 }
 

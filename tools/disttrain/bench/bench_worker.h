@@ -85,7 +85,7 @@ class BenchWorker final : private workerd::ExchangeHandler {
   // Owned by the thread.
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  Arena arena_{ArenaKind::kPrivate};
+  Arena arena_;  // shared if a ps of this host may use it in place
   Memory parameters_;
   Memory gradients_;
   std::unique_ptr<workerd::PsExchange> exchange_;

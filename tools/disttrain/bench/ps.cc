@@ -256,7 +256,7 @@ Status run(const BenchPsOptions& options, const Interrupts& interrupts, asio::io
                                          std::to_string(options.ps) + " ps, because each ps needs at least 4 bytes");
   TransportConfig config;
   config.kind = options.transport;
-  const auto transport = transport::make_transport(config);
+  const auto transport = transport::make_transport(config, "bench");
   if (!transport) return tl::unexpected<Error>(transport.error());
   const Cores cores = choose_cores(options);
   const auto cluster =
