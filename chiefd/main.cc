@@ -60,7 +60,10 @@ int main(int argc, char** argv) {
   daemon::Log log(startup->task, cluster.log);
   daemon::report_crashes(startup->task, log.form());
 
-  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(cluster.transport, cluster.name);
+  // The chief takes no part in a step, so it needs no shared memory.
+  TransportConfig transport_config = cluster.transport;
+  transport_config.kind = "tcp";
+  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(transport_config, cluster.name);
   if (!made) return daemon::report(log, made.error());
   transport::Transport& transport = **made;
 
