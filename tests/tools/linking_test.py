@@ -11,9 +11,9 @@ from pathlib import Path
 BIN = Path(os.environ["BIN"])
 # What comes with libtorch or serves it: its own libraries, and those for threads, linear algebra and GPUs.
 COMPUTING = re.compile(r"lib(torch|c10|gomp|iomp|mkl|cuda|cudart|cudnn|cublas|cupti|nccl|nvrtc)", re.IGNORECASE)
-# `disttrain bench ps` exchanges gradients as a worker does, so the command line has the exchange, which computes nothing.
-EXCHANGE = r"(Ps)?Exchange|Send(Push|Pull|Mark)"
-ENGINES = re.compile(rf"\bdisttrain::(input|workerd(?!::({EXCHANGE})))::")
+# `disttrain bench ps` exchanges gradients as a worker does, and `disttrain bench scale` simulates workers. So the command
+# line has the exchange and the rules of a worker, which compute nothing.
+ENGINES = re.compile(r"\bdisttrain::(input::|workerd::\w*(Engine|JobRunner|StepThread))")
 
 
 def output_of(*command):
