@@ -21,12 +21,17 @@ class BenchTest(SystemTest):
         self.assertEqual(self.processes_of_this_test(), [])
 
     def test_ps(self):
-        outcome = self.run_program("disttrain", "bench", "ps", "--sizes", "4K,2M", "--ps", "2", "--workers", "2",
-                                   "--rounds", "2", "--json")
+        for transport in ("tcp", "shm"):
+            with self.subTest(transport):
+                self.assert_measures_ps(transport)
+
+    def assert_measures_ps(self, transport):
+        outcome = self.run_program("disttrain", "bench", "ps", "--transport", transport, "--sizes", "4K,2M", "--ps", "2",
+                                   "--workers", "2", "--rounds", "2", "--json")
         self.assertEqual(outcome.code, 0, outcome)
         result = outcome.json
         self.assertEqual({key: result[key] for key in ("transport", "ps", "workers", "rounds")},
-                         {"transport": "tcp", "ps": 2, "workers": 2, "rounds": 2})
+                         {"transport": transport, "ps": 2, "workers": 2, "rounds": 2})
         self.assertEqual(result["cores"], "apart" if len(os.sched_getaffinity(0)) >= 4 else "free")
         self.assertEqual([size["bytes"] for size in result["sizes"]], [4096, 2 << 20])
         for size in result["sizes"]:

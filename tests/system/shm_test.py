@@ -65,7 +65,7 @@ class ShmTest(SystemTest):
         return path
 
     def write_job(self, mode, train, checkpoint=""):
-        path = self.folder / "shm.toml"
+        path = self.folder / "job.toml"
         # Each shard has several buckets.
         path.write_text(JOB.format(mode=mode, train=train, layers="[784, 1000, 10]", checkpoint=checkpoint, digits=DIGITS))
         return path

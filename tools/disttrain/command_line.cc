@@ -238,10 +238,6 @@ void add_bench(CLI::App& app, CommandLine::BenchVerbs& verbs, Run& run) {
   // CLI11 calls this after the callback of a verb below `bench`.
   verb->callback([verb, &options, &run] {
     if (verb->get_subcommands().empty()) {
-      if (options.job.empty())
-        throw CLI::RequiredError(
-            "there is no job file and no verb; expected JOB.toml or one of ps, update, step, scale",
-            CLI::ExitCodes::RequiredError);
       run = [&options] { return bench(options); };
       return;
     }

@@ -11,8 +11,11 @@ namespace disttrain::cli {
 
 int bench(const UpOptions& options) {
   if (options.job.empty())
-    return daemon::report("disttrain bench",
-                          Error{ErrorCode::kUsage, "which job? Name its file: disttrain bench JOB.toml"});
+    return daemon::report(
+        "disttrain bench",
+        Error{ErrorCode::kUsage,
+              "there is no job file and no verb; expected disttrain bench JOB.toml, or one of the verbs "
+              "ps, update, step and scale"});
   const bool is_running = !options.cluster.empty();
   if (is_running && (options.ps || options.workers))
     return daemon::report("disttrain bench",
