@@ -24,14 +24,12 @@ using wire::PayloadPlace;
 struct ShmChannel::Link {
   Link(RingFile file, bool dialled, Descriptor this_end, Descriptor other_end)
       : rings(std::move(file)),
-        has_dialled(dialled),
         wakes_this(std::move(this_end)),
         wakes_peer(std::move(other_end)),
         writer(rings.state(dialled ? 0 : 1), rings.bytes(dialled ? 0 : 1)),
         reader(rings.state(dialled ? 1 : 0), rings.bytes(dialled ? 1 : 0)) {}
 
   RingFile rings;
-  bool has_dialled;
   Descriptor wakes_this;  // the eventfd on which this end waits; empty while the loop has it
   Descriptor wakes_peer;
   RingWriter writer;
