@@ -13,6 +13,7 @@
 #include "workerd/input/columns.h"
 #include "workerd/input/encode_images.h"
 #include "workerd/input/encode_tokens.h"
+#include "workerd/input/number_text.h"
 
 namespace disttrain::input {
 
@@ -399,7 +400,7 @@ Result<double> ColumnEncoder::label_of(const Column& column, std::string_view wo
     return fail(ErrorCode::kData, place_of(record) + ": the label '" + std::string(word) + "' in column '" +
                                       name_in_files(section) + "' " + what);
   };
-  const std::optional<double> number = number_in_word(word);
+  const std::optional<double> number = double_in(word);
   if (!number) return bad("isn't a number as those of the training set: correct the file");
   constexpr double kLargest = 1ull << 53;
   if (has_classes_ && (*number < 0.0 || *number > kLargest || *number != std::floor(*number)))

@@ -5,6 +5,7 @@
 
 #include "common/config/columns.h"
 #include "workerd/input/column_values.h"
+#include "workerd/input/number_text.h"
 #include "workerd/input/columns.h"
 
 namespace disttrain::input {
@@ -98,7 +99,8 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
   return {};
 }
 
-// pandas writes a missing label so. As a word it would silently make classes of all other numbers.
+// pandas writes a missing label so, and C's printf() may write a sign before it. As a word it would silently make
+// classes of all other numbers.
 static bool is_nan(std::string_view word) {
   return word == "nan" || word == "NaN" || word == "NAN";
 }
@@ -114,7 +116,7 @@ Status ColumnFit::take_words(const TableColumn& from, Column& column, std::uint6
     last = word;
     if (is_label && (word.empty() || is_nan(word))) return no_label(section, place_of(i));
     if (is_label && words.are_numbers) {
-      if (const std::optional<double> number = number_in_word(word)) {
+      if (const std::optional<double> number = double_in(word)) {
         take_number(*number, words.range);
         // Numbers may be many, and only their range is of use unless a word follows.
         words.is_complete = words.is_complete && words.words.size() < kMaxNumberWords;

@@ -1,6 +1,5 @@
 #include "workerd/input/column_values.h"
 
-#include <charconv>
 #include <cmath>
 
 namespace disttrain::input {
@@ -27,13 +26,6 @@ std::string_view stripped(std::string_view word, const std::string& strip) {
   std::size_t size = word.size();
   while (size > 0 && strip.find(word[size - 1]) != std::string::npos) --size;
   return word.substr(0, size);
-}
-
-std::optional<double> number_in_word(std::string_view word) {
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
 }
 
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,

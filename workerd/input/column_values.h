@@ -22,7 +22,6 @@ std::uint64_t value_count(const ColumnSection& column);
 
 // The word without the characters of `strip` at its end.
 std::string_view stripped(std::string_view word, const std::string& strip);
-std::optional<double> number_in_word(std::string_view word);
 
 // Checks that each record of a table's column has `expected` values.
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,

@@ -1,9 +1,7 @@
 #include "workerd/input/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <limits>
 #include <map>
@@ -12,25 +10,14 @@
 #include <string_view>
 #include <utility>
 
+#include "workerd/input/number_text.h"
+
 namespace disttrain::input {
 
 namespace {
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
-}
-
-// Returns the text as a number. Returns nothing if the text isn't one finite number that fits into float64.
-std::optional<double> number_of(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size() || text.empty()) return std::nullopt;
-  // from_chars gives the same error for numbers that are too large and for numbers that are too close to 0. strtod
-  // tells them apart: for numbers too close to 0 it returns 0 or almost 0.
-  if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
-  if (error == std::errc::invalid_argument || !std::isfinite(value)) return std::nullopt;
-  return value;
 }
 
 std::string shown(std::string_view text) {
@@ -158,7 +145,7 @@ class PartBuilder {
                            std::to_string(first_line_) + ": correct the line");
     }
     for (std::size_t i = 0; i + 1 < fields_; ++i) {
-      const std::optional<double> value = number_of(fields[i]);
+      const std::optional<double> value = double_in(fields[i]);
       if (!value || std::abs(*value) > std::numeric_limits<float>::max()) return bad_input(fields[i], i, line);
       part_.inputs.push_back(static_cast<float>(*value));
     }
@@ -191,12 +178,12 @@ class PartBuilder {
 
   static bool is_header(const std::vector<std::string_view>& fields) {
     return std::none_of(fields.begin(), fields.end() - 1,
-                        [](std::string_view field) { return field.empty() || number_of(field); });
+                        [](std::string_view field) { return field.empty() || double_in(field); });
   }
 
   Status take_label(std::string_view field, std::uint64_t line) {
     if (field.empty()) return bad(line, "no label in the last column, expected a number or a class's name");
-    const std::optional<double> value = number_of(field);
+    const std::optional<double> value = double_in(field);
     CsvLabels& labels = part_.labels;
     const bool text = part_.records == 0 ? !value : labels.numbers.empty();
     if (text != !value) {

@@ -20,43 +20,50 @@ bool is_tiny(std::string_view number) {
   return number.starts_with("0.") || number.starts_with("-0.") || number.starts_with('.') || number.starts_with("-.");
 }
 
-std::optional<float> slow_float_in(std::string_view text) {
+// T: float or double. `text` has no leading +.
+template <typename T>
+std::optional<T> real_in(std::string_view text) {
   const char* const end = text.data() + text.size();
-  float value = 0.0F;
+  T value = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (stop != end) return std::nullopt;
-  if (error == std::errc::result_out_of_range) return is_tiny(text) ? std::optional(0.0F) : std::nullopt;
+  if (error == std::errc::result_out_of_range) return is_tiny(text) ? std::optional(T{0}) : std::nullopt;
   if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+// The text behind a leading +, which from_chars doesn't take. "" isn't a number, so it stands for "+-1" too.
+std::string_view without_plus(std::string_view text) {
+  if (!text.starts_with('+')) return text;
+  text.remove_prefix(1);
+  return text.starts_with('-') ? std::string_view() : text;
 }
 
 }  // namespace
 
 std::optional<float> float_in(std::string_view text) {
-  if (!text.empty() && text[0] == '+') {
-    text.remove_prefix(1);
-    if (!text.empty() && text[0] == '-') return std::nullopt;
-  }
+  text = without_plus(text);
   // Most numbers are short and whole. Converting an integer of 32 bits rounds as from_chars does.
   const bool is_negative = !text.empty() && text[0] == '-';
   const std::string_view digits = text.substr(is_negative ? 1 : 0);
   if (digits.empty()) return std::nullopt;
-  if (digits.size() > kFastDigits) return slow_float_in(text);
+  if (digits.size() > kFastDigits) return real_in<float>(text);
   std::uint32_t value = 0;
   for (const char c : digits) {
     const auto digit = static_cast<std::uint32_t>(static_cast<unsigned char>(c)) - '0';
-    if (digit > 9) return slow_float_in(text);
+    if (digit > 9) return real_in<float>(text);
     value = value * 10 + digit;
   }
   const auto number = static_cast<float>(value);
   return is_negative ? -number : number;
 }
 
+std::optional<double> double_in(std::string_view text) {
+  return real_in<double>(without_plus(text));
+}
+
 std::optional<std::int64_t> integer_in(std::string_view text) {
-  if (!text.empty() && text[0] == '+') {
-    text.remove_prefix(1);
-    if (!text.empty() && text[0] == '-') return std::nullopt;
-  }
+  text = without_plus(text);
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || text.empty()) return std::nullopt;

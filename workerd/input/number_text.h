@@ -1,5 +1,5 @@
-// Numbers in text files. The functions take the whole text, without blanks around it; a leading + is allowed. They
-// don't depend on the locale.
+// Numbers in the texts of data files. All decoders and columns read them by these functions. They take the whole text,
+// without blanks around it; a leading + is allowed. They don't depend on the locale.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,9 @@ namespace disttrain::input {
 
 // Returns nothing if the text isn't one finite number that fits into a float. Numbers that are too close to 0 become 0.
 std::optional<float> float_in(std::string_view text);
+
+// The same for a number that fits into a double.
+std::optional<double> double_in(std::string_view text);
 
 // Returns nothing if the text isn't one whole number that fits into 64 bits. 3.0 and 1e3 aren't whole numbers here.
 std::optional<std::int64_t> integer_in(std::string_view text);

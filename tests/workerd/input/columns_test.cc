@@ -237,7 +237,17 @@ TEST_F(ColumnsTest, LabelsLoseTheCharactersOfStripAtTheirEnd) {
 TEST_F(ColumnsTest, LabelsThatAreNumbersStayNumbers) {
   columns_ = {number("x"), label("k")};
   EXPECT_THAT(values<float>(*load_text("x,k\n1,0.5\n1,-2\n"), "labels"), ElementsAre(0.5F, -2));
-  expect_bad("x,k\n1,0.5\n1,nan\n", {"a.csv:3: no label in column 'k'"});
+  EXPECT_THAT(values<float>(*load_text("x,k\n1,0.5\n1,1e-400\n"), "labels"), ElementsAre(0.5F, 0));
+  for (const std::string nan : {"nan", "-nan", "+NaN"})
+    expect_bad("x,k\n1,0.5\n1," + nan + "\n", {"a.csv:3: no label in column 'k'"});
+}
+
+TEST_F(ColumnsTest, LabelsWithAPlusAreNumbers) {
+  columns_ = {number("x"), label("k")};
+  EXPECT_THAT(labels(*load_text("x,k\n+1,+1\n1,1\n1,0\n")), ElementsAre(1, 1, 0));
+  EXPECT_THAT(values<float>(*load_text("x,k\n1,+1\n1,-1\n"), "labels"), ElementsAre(1, -1));
+  columns_[1].vocabulary = {"-1", "+1"};
+  EXPECT_THAT(labels(*load_text("x,k\n1,+1\n1,-1\n")), ElementsAre(1, 0));
 }
 
 TEST_F(ColumnsTest, HashesNeverChange) {

@@ -73,6 +73,14 @@ TEST(NumberText, FloatsAreReadAsWritten) {
     EXPECT_FALSE(float_in(text).has_value()) << text;
 }
 
+TEST(NumberText, DoublesAreReadAsFloatsAre) {
+  EXPECT_EQ(double_in("+0.1"), 0.1);
+  EXPECT_EQ(double_in("-1e300"), -1e300);
+  EXPECT_EQ(double_in("1e-400"), 0.0);
+  for (const char* text : {"", "+", "+-1", "++1", "1 ", "nan", "inf", "1e400"})
+    EXPECT_FALSE(double_in(text).has_value()) << text;
+}
+
 TEST(NumberText, IntegersAreWhole) {
   EXPECT_EQ(integer_in("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(integer_in("+7"), 7);
