@@ -238,16 +238,14 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
   const double mean = column.fitted->mean;
   const double deviation = column.fitted->deviation;
   const bool is_plain = section.normalise == Normalise::kNone;
-  const bool may_lack = !from.lengths.empty() && column.elements == 1;
-  const float* value = from.floats.data();
   if (from.lengths.empty() && is_plain && column.elements == 1 && !has_nan(from.floats)) {
-    for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) *to = value[i];
+    for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) *to = from.floats[i];
     return {};
   }
+  NumbersOfRecords numbers(from);
   for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
-    const bool lacks = may_lack && from.lengths[i] == 0;
     for (std::uint64_t e = 0; e < column.elements; ++e) {
-      float number = lacks ? std::numeric_limits<float>::quiet_NaN() : *value++;
+      float number = numbers.next(i);
       if (std::isnan(number)) {
         const Result<float> found = number_of(section, number, i, place_of);
         if (!found) return tl::unexpected(found.error());
@@ -264,11 +262,9 @@ Status ColumnEncoder::encode_weights(const Column& column, const Table& table, c
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
-  const float* value = from.floats.data();
+  NumbersOfRecords numbers(from);
   for (std::uint64_t i = 0; i < table.records; ++i) {
-    const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
-    const Result<float> weight =
-        number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
+    const Result<float> weight = number_of(section, numbers.next(i), i, place_of);
     if (!weight) return tl::unexpected(weight.error());
     if (!(*weight >= 0.0F && std::isfinite(*weight)))
       return fail(ErrorCode::kData, place_of(i) + ": the weight " + std::to_string(*weight) + " in column '" +
@@ -305,11 +301,9 @@ Status ColumnEncoder::number_categories(const Column& column, const Table& table
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
   if (section.kind == ColumnKind::kNumeric) {
     const std::vector<double>& boundaries = section.boundaries;
-    const float* value = from.floats.data();
+    NumbersOfRecords numbers(from);
     for (std::uint64_t i = 0; i < table.records; ++i) {
-      const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
-      const Result<float> number =
-          number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
+      const Result<float> number = number_of(section, numbers.next(i), i, place_of);
       if (!number) return tl::unexpected(number.error());
       const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), *number, is_below);
       put(static_cast<std::int32_t>(above - boundaries.begin()));

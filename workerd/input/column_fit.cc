@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "common/config/columns.h"
 #include "workerd/input/column_values.h"
-#include "workerd/input/number_text.h"
 #include "workerd/input/columns.h"
+#include "workerd/input/number_text.h"
 
 namespace disttrain::input {
 
@@ -86,12 +85,10 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
   const ColumnSection& section = *column.section;
   const std::uint64_t per_record = value_count(section);
   if (Status ok = check_lengths(section, from, per_record, place_of); !ok) return ok;
-  const float* value = from.floats.data();
+  NumbersOfRecords numbers(from);
   for (std::uint64_t i = 0; i < records; ++i) {
-    const bool lacks = !from.lengths.empty() && from.lengths[i] == 0;
     for (std::uint64_t e = 0; e < per_record; ++e) {
-      const Result<float> number =
-          number_of(section, lacks ? std::numeric_limits<float>::quiet_NaN() : *value++, i, place_of);
+      const Result<float> number = number_of(section, numbers.next(i), i, place_of);
       if (!number) return tl::unexpected(number.error());
       column.moments.add(double{*number});
     }
@@ -102,6 +99,7 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
 // pandas writes a missing label so, and C's printf() may write a sign before it. As a word it would silently make
 // classes of all other numbers.
 static bool is_nan(std::string_view word) {
+  if (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);
   return word == "nan" || word == "NaN" || word == "NAN";
 }
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/config/job_config.h"
 #include "common/result.h"
@@ -26,6 +27,23 @@ std::string_view stripped(std::string_view word, const std::string& strip);
 // Checks that each record of a table's column has `expected` values.
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
                      const PlaceOf& place_of);
+// Gives the numbers of a table's column, which check_lengths() has accepted, one after the other. The column must
+// outlive this object.
+class NumbersOfRecords {
+ public:
+  explicit NumbersOfRecords(const TableColumn& column) : lengths_(column.lengths), next_(column.floats.data()) {}
+
+  // The next number of the record; NaN if the record has none. Call it once for each of the record's numbers.
+  float next(std::uint64_t record) {
+    const bool lacks = !lengths_.empty() && lengths_[record] == 0;
+    return lacks ? std::numeric_limits<float>::quiet_NaN() : *next_++;
+  }
+
+ private:
+  const std::vector<std::uint32_t>& lengths_;
+  const float* next_;
+};
+
 // The number, or data.columns.NAME.missing in the place of NaN. Errors, kData: there is no such key.
 Result<float> number_of(const ColumnSection& section, float number, std::uint64_t record, const PlaceOf& place_of);
 tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place);
