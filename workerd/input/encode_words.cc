@@ -1,0 +1,190 @@
+// The columns of words: categories, their crosses and one-hot numbers, and labels. Numbers become categories by
+// boundaries.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "workerd/input/column_values.h"
+#include "workerd/input/columns.h"
+#include "workerd/input/number_text.h"
+
+namespace disttrain::input {
+
+namespace {
+
+// FNV-1a, 64 bits. The numbers of hashed categories must never change, because checkpoints depend on them.
+constexpr std::uint64_t kHashBegin = 14695981039346656037u;
+std::uint64_t hashed(std::uint64_t hash, std::uint8_t byte) {
+  return (hash ^ byte) * 1099511628211u;
+}
+std::uint64_t hash_of_word(std::string_view word) {
+  std::uint64_t hash = kHashBegin;
+  for (const char c : word) hash = hashed(hash, static_cast<std::uint8_t>(c));
+  return hash;
+}
+
+// A number of the files was rounded to float32. So the boundary is, too: otherwise 0.7 would be below the boundary 0.7.
+bool is_below(float number, double boundary) {
+  return number < static_cast<float>(boundary);
+}
+
+// Remembers the numbers of the words of one table by the addresses of their text: some decoders give equal words the
+// same text. It has few places; a word drops another one from its place.
+template <typename Number>
+class KnownWords {
+ public:
+  const Number* find(std::string_view word) const {
+    const Place& place = places_[index_of(word)];
+    return place.text == word.data() && place.size == word.size() ? &place.number : nullptr;
+  }
+  Number keep(std::string_view word, Number number) {
+    places_[index_of(word)] = {word.data(), word.size(), number};
+    return number;
+  }
+
+ private:
+  struct Place {
+    const char* text = &kNoText;
+    std::size_t size = 0;
+    Number number{};
+  };
+  static constexpr std::size_t kPlaces = 256;
+  static constexpr char kNoText = '\0';  // no word has its address
+
+  static std::size_t index_of(std::string_view word) {
+    const auto address = reinterpret_cast<std::uintptr_t>(word.data());
+    return (address ^ (address >> 8)) % kPlaces;
+  }
+
+  std::array<Place, kPlaces> places_;
+};
+
+tl::unexpected<Error> unknown_label(const std::string& place, const ColumnSection& section, std::string_view word,
+                                    const std::vector<std::string>& vocabulary) {
+  std::string known;
+  for (std::size_t i = 0; i < std::min<std::size_t>(vocabulary.size(), 10); ++i)
+    known += (i == 0 ? "'" : ", '") + vocabulary[i] + "'";
+  return fail(ErrorCode::kData, place + ": the label '" + std::string(word) + "' in column '" + name_in_files(section) +
+                                    "' isn't one of the " + std::to_string(vocabulary.size()) + " labels (" + known +
+                                    (vocabulary.size() > 10 ? ", ..." : "") + "): correct the file, " +
+                                    key_of(section) + ".vocabulary or " + key_of(section) + ".strip");
+}
+
+}  // namespace
+
+// Calls put(number) with the category of each record.
+template <typename Put>
+Status ColumnEncoder::number_categories(const Column& column, const Table& table, const PlaceOf& place_of,
+                                        const Put& put) const {
+  const ColumnSection& section = *column.section;
+  const TableColumn& from = table.columns[column.from];
+  if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
+  if (section.kind == ColumnKind::kNumeric) {
+    const std::vector<double>& boundaries = section.boundaries;
+    NumbersOfRecords numbers(from);
+    for (std::uint64_t i = 0; i < table.records; ++i) {
+      const Result<float> number = number_of(section, numbers.next(i), i, place_of);
+      if (!number) return tl::unexpected(number.error());
+      const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), *number, is_below);
+      put(static_cast<std::int32_t>(above - boundaries.begin()));
+    }
+    return {};
+  }
+  KnownWords<std::int32_t> known;
+  for (std::uint64_t i = 0; i < table.records; ++i) {
+    const std::string_view word = from.bytes[i];
+    if (const std::int32_t* const number = known.find(word)) {
+      put(*number);
+    } else if (section.hash > 0) {
+      put(known.keep(word, static_cast<std::int32_t>(hash_of_word(word) % section.hash)));
+    } else {
+      const auto found = column.numbers.find(word);
+      put(known.keep(word, found == column.numbers.end() ? 0 : found->second));
+    }
+  }
+  return {};
+}
+
+Status ColumnEncoder::encode_categories(const Column& column, const Table& table, const PlaceOf& place_of,
+                                        std::int32_t* to) const {
+  return number_categories(column, table, place_of, [&to, this](std::int32_t number) {
+    *to = number;
+    to += categories_;
+  });
+}
+
+Status ColumnEncoder::encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of,
+                                     float* to) const {
+  return number_categories(column, table, place_of, [&to, &column, this](std::int32_t number) {
+    std::fill_n(to, column.size, 0.0F);
+    to[number] = 1.0F;
+    to += inputs_;
+  });
+}
+
+// Combines the columns `column.cross` of the array of categories.
+void ColumnEncoder::encode_cross(const Column& column, std::uint64_t records, std::int32_t* rows) const {
+  for (std::uint64_t i = 0; i < records; ++i, rows += categories_) {
+    std::uint64_t hash = kHashBegin;
+    for (const std::uint64_t part : column.cross) {
+      const auto number = static_cast<std::uint32_t>(rows[part]);
+      for (int shift = 0; shift < 32; shift += 8) hash = hashed(hash, static_cast<std::uint8_t>(number >> shift));
+    }
+    rows[column.to] = static_cast<std::int32_t>(hash % column.section->hash);
+  }
+}
+
+Status ColumnEncoder::encode_labels(const Column& column, const Table& table, const PlaceOf& place_of,
+                                    const RowsOut& to) const {
+  const TableColumn& from = table.columns[column.from];
+  if (Status ok = check_lengths(*column.section, from, 1, place_of); !ok) return ok;
+  KnownWords<double> known;
+  for (std::uint64_t i = 0; i < table.records; ++i) {
+    const std::string_view word = from.bytes[i];
+    double number = 0.0;
+    if (const double* const its = known.find(word)) {
+      number = *its;
+    } else {
+      const std::string_view bare = stripped(word, column.section->strip);
+      const auto found = column.numbers.find(bare);
+      if (found != column.numbers.end()) {
+        number = found->second;
+      } else {
+        const Result<double> read = label_of(column, bare, i, place_of);
+        if (!read) return tl::unexpected(read.error());
+        number = *read;
+      }
+      known.keep(word, number);
+    }
+    if (has_classes_)
+      to.classes[i] = static_cast<std::int64_t>(number);
+    else
+      to.targets[i] = static_cast<float>(number);
+  }
+  return {};
+}
+
+// The number of a label that isn't in the vocabulary.
+Result<double> ColumnEncoder::label_of(const Column& column, std::string_view word, std::uint64_t record,
+                                       const PlaceOf& place_of) const {
+  const ColumnSection& section = *column.section;
+  if (word.empty()) return no_label(section, place_of(record));
+  if (!column.numbers.empty()) return unknown_label(place_of(record), section, word, column.fitted->vocabulary);
+  const auto bad = [&](const std::string& what) {
+    return fail(ErrorCode::kData, place_of(record) + ": the label '" + std::string(word) + "' in column '" +
+                                      name_in_files(section) + "' " + what);
+  };
+  const std::optional<double> number = double_in(word);
+  if (!number) return bad("isn't a number as those of the training set: correct the file");
+  constexpr double kLargest = 1ull << 53;
+  if (has_classes_ && (*number < 0.0 || *number > kLargest || *number != std::floor(*number)))
+    return bad("isn't a whole number of at least 0 as those of the training set: correct the file");
+  if (!has_classes_ && std::abs(*number) > std::numeric_limits<float>::max())
+    return bad("is too large for float32: scale the labels");
+  return *number;
+}
+
+}  // namespace disttrain::input
