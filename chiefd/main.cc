@@ -8,6 +8,7 @@
 #include "chiefd/chief.h"
 #include "chiefd/journal/disk.h"
 #include "chiefd/status_page/status_page.h"
+#include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/crash.h"
 #include "common/daemon/end_deadline.h"
@@ -42,7 +43,7 @@ int salvage(const std::string& directory) {
   std::cout << done->damage << '\n';
   for (const std::string& path : done->set_aside) std::cout << "kept " << path << '\n';
   std::cout
-      << "the new journal has the " << done->kept << " records before the damage; "
+      << "the new journal has the " << counted(done->kept, "record") << " before the damage; "
       << (done->lost ? std::to_string(*done->lost) : "an unknown number of") << " later records are lost\n"
       << "now start the chief: jobs that were running go back to their newest checkpoint. Then submit again each job "
       << "that `disttrain status --all` doesn't list\n";

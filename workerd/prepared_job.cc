@@ -2,6 +2,7 @@
 
 #include "common/config/columns.h"
 #include "common/config/reader/reader.h"
+#include "common/counted.h"
 #include "common/memory_plan.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/mixed_dataset.h"
@@ -44,7 +45,7 @@ Status check_batches(const Engine& engine, Program program, std::uint64_t record
   const auto checked = [&](std::uint64_t examples, const std::string& which) -> Status {
     Status taken = engine.takes(program, examples);
     if (!taken)
-      taken.error().message = which + " has " + std::to_string(examples) + " records (" + whose + " in batches of " +
+      taken.error().message = which + " has " + counted(examples, "record") + " (" + whose + " in batches of " +
                               std::to_string(batch_records) + "): " + taken.error().message;
     return taken;
   };

@@ -6,6 +6,7 @@
 
 #include "common/bounds.h"
 #include "common/config/reader/reader.h"
+#include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
 #include "transport/spin.h"
@@ -138,8 +139,9 @@ void StepThread::do_describe(const DescribeJob& message) {
     if (must_leave(message.job)) return;  // the job is being closed
     return tell_(TaskFailed{message.job, Generation(), ok.error().code, ok.error().message});
   }
-  log_.info("job " + std::to_string(message.job.value) + ": " + std::to_string(prepared_->training->records()) +
-            " training records, " + std::to_string(element_count(prepared_->engine->describe())) + " parameters");
+  log_.info("job " + std::to_string(message.job.value) + ": " +
+            counted(prepared_->training->records(), "training record") + ", " +
+            counted(element_count(prepared_->engine->describe()), "parameter"));
   JobDescribed described;
   described.job = message.job;
   described.model = prepared_->engine->describe();

@@ -3,6 +3,7 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "transport/control_link.h"
 #include "workerd/worker_metrics.h"
@@ -86,7 +87,7 @@ void Worker::collect(metrics::Page& page) const {
 // Handles a message that the step thread sends to the chief.
 void Worker::tell(wire::ControlMessage message) {
   if (const auto* finished = std::get_if<WorkerFinished>(&message))
-    log_.info(name_of_job(finished->job) + ": finished after " + std::to_string(finished->steps) + " steps");
+    log_.info(name_of_job(finished->job) + ": finished after " + counted(finished->steps, "step"));
   if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
   if (const auto* accusation = std::get_if<Accusation>(&message)) {
     if (accusation->withdrawn)

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "common/config/reader/schema.h"
+#include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/log/log.h"
 #include "common/daemon/startup.h"
@@ -80,7 +81,8 @@ void print(LogLines lines) {
   std::stable_sort(lines.lines.begin(), lines.lines.end(),
                    [](const LogLine& a, const LogLine& b) { return a.wall_nanoseconds < b.wall_nanoseconds; });
   for (const LogLine& line : lines.lines) std::cout << daemon::to_text(line) << '\n';
-  if (lines.dropped > 0) std::cout << "(" << lines.dropped << " lines were dropped)\n";
+  if (lines.dropped > 0)
+    std::cout << "(" << counted(lines.dropped, "line") << (lines.dropped == 1 ? " was" : " were") << " dropped)\n";
   std::cout << std::flush;
 }
 

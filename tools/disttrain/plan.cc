@@ -15,6 +15,7 @@
 #include "common/checkpoint/warm_start.h"
 #include "common/config/columns.h"
 #include "common/config/reader/reader.h"
+#include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"
 #include "common/daemon/startup.h"
@@ -115,7 +116,7 @@ Result<Tasks> find_tasks(const PlanOptions& options) {
   cluster.workers.resize(options.workers.value_or(2));
   for (PsConfig& ps : cluster.ps) ps.address = "127.0.0.1:1";  // `up` starts its tasks on this host
   return tasks_of(cluster, "a cluster as `disttrain up` would make it: " + std::to_string(cluster.ps.size()) + " ps, " +
-                               std::to_string(cluster.workers.size()) + " workers");
+                               counted(cluster.workers.size(), "worker"));
 }
 
 std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_t bytes, std::uint32_t offered) {
@@ -277,7 +278,7 @@ std::vector<std::string> notes_of(const Plan& plan) {
   if (!plan.init_from.empty()) notes.push_back(plan.init_from);
   if (!plan.fits) notes.push_back("the chief would refuse the job: " + plan.too_many_workers);
   if (plan.fits && !plan.too_many_workers.empty())
-    notes.push_back("at most " + std::to_string(plan.places) + " workers can take part: " + plan.too_many_workers);
+    notes.push_back("at most " + counted(plan.places, "worker") + " can take part: " + plan.too_many_workers);
   return notes;
 }
 
@@ -312,8 +313,8 @@ Json to_json(const Plan& plan) {
 
 void print(const Plan& plan) {
   std::cout << "job " << plan.job.job.name << " on " << plan.tasks.described << '\n'
-            << with_commas(static_cast<double>(plan.parameters)) << " parameters (" << bytes_text(plan.parameter_bytes)
-            << ") in " << plan.layout.buckets.size()
+            << with_commas(static_cast<double>(plan.parameters)) << ' ' << noun_for(plan.parameters, "parameter")
+            << " (" << bytes_text(plan.parameter_bytes) << ") in " << plan.layout.buckets.size()
             << (plan.layout.buckets.size() == 1 ? " bucket on " : " buckets on ") << plan.layout.shards
             << (plan.layout.shards == 1 ? " shard" : " shards") << " (" << plan.why << ")\n\n";
   const bool has_copies = !plan.job.checkpoint.directory.empty();
@@ -339,8 +340,8 @@ void print(const Plan& plan) {
   for (const chiefd::Offer& offer : plan.tasks.offers)
     std::cout << to_string(offer.ps) << " needs " << bytes_text(ps_memory(plan, offer.ps)) << " of memory, for up to "
               << plan.places << (plan.places == 1 ? " worker\n" : " workers\n");
-  std::cout << "each of " << plan.tasks.workers << " workers needs " << bytes_text(worker_memory(plan))
-            << " besides its data set and its engine\n"
+  std::cout << (plan.tasks.workers == 1 ? "the worker" : "each of " + counted(plan.tasks.workers, "worker"))
+            << " needs " << bytes_text(worker_memory(plan)) << " besides its data set and its engine\n"
             << "in each step a worker sends " << bytes_text(plan.parameter_bytes) << " and receives as much\n";
   for (const std::string& note : notes_of(plan)) std::cout << "note: " << note << '\n';
 }

@@ -14,6 +14,7 @@
 #include "common/checkpoint/weights.h"
 #include "common/config/columns.h"
 #include "common/config/reader/reader.h"
+#include "common/counted.h"
 #include "common/daemon/signals.h"
 #include "common/memory_plan.h"
 #include "workerd/input/evaluation_batches.h"
@@ -146,8 +147,8 @@ Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_con
     if (Status ok = file->add(output->outputs, output->outputs.size() / output->examples); !ok) return ok;
   }
   if (Status ok = file->finish(); !ok) return ok;
-  std::cout << path << ": " << subject.records->records() << " records, " << file->columns()
-            << (file->columns() == 1 ? " output each" : " outputs each");
+  std::cout << path << ": " << counted(subject.records->records(), "record") << ", "
+            << counted(file->columns(), "output") << " each";
   return {};
 }
 

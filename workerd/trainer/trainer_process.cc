@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "common/check.h"
+#include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/printable.h"
 
@@ -225,7 +226,8 @@ void TrainerProcess::log(const std::string& line) {
 
 void TrainerProcess::log_dropped() {
   if (const std::uint64_t dropped = limit_.take_dropped(); dropped > 0 && on_line_)
-    on_line_("(" + std::to_string(dropped) + " lines are left out, because it prints too fast for the log)");
+    on_line_("(" + counted(dropped, "line") + (dropped == 1 ? " is" : " are") +
+             " left out, because it prints too fast for the log)");
 }
 
 bool TrainerProcess::read_output() {

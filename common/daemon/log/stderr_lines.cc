@@ -1,5 +1,7 @@
 #include "common/daemon/log/stderr_lines.h"
 
+#include "common/counted.h"
+
 #include <limits.h>
 #include <poll.h>
 #include <unistd.h>
@@ -17,7 +19,8 @@ void StderrLines::write(const std::string& line) {
   }
   std::string text = is_cut_ ? "\n" : "";
   if (dropped_ > 0)
-    text += "(" + std::to_string(dropped_) + " lines of this log were dropped here, because nobody read stderr)\n";
+    text += "(" + counted(dropped_, "line") + " of this log " + (dropped_ == 1 ? "was" : "were") +
+            " dropped here, because nobody read stderr)\n";
   text += line;
   text += '\n';
   is_cut_ = !write_all(text);

@@ -6,6 +6,7 @@
 
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/weights.h"
+#include "common/counted.h"
 #include "common/daemon/startup.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/follow/progress.h"
@@ -115,7 +116,10 @@ void print_difference(const Json& json) {
     std::cout << text_of(one, "name") << ' ' << one["shape"].dump() << " is only in B\n";
   std::cout << text_of(json, "a") << " and " << text_of(json, "b");
   if (json["equal"].get<bool>())
-    std::cout << ": all " << json["variables"].size() << " variables are equal, bit for bit\n";
+    std::cout << ": "
+              << (json["variables"].size() == 1 ? "the variable is"
+                                                : "all " + counted(json["variables"].size(), "variable") + " are")
+              << " equal, bit for bit\n";
   else
     std::cout << " differ\n";
 }

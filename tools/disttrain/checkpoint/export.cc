@@ -12,6 +12,7 @@
 
 #include "common/checkpoint/disk_files.h"
 #include "common/checkpoint/weights_file.h"
+#include "common/counted.h"
 #include "common/daemon/startup.h"
 #include "common/program/exported_tensors.h"
 #include "common/program/kept_program.h"
@@ -193,9 +194,10 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
   if (!done) return done;
   if (Status well = check(options, out); !well) return well;  // OUT may have appeared since the first check
   if (Status kept = beside.keep(files); !kept) return kept;
-  std::cout << out.string() << ": " << with_commas(static_cast<double>(elements)) << " parameters in " << variables
-            << " variables, " << bytes_text(bytes_of(*weights, parts)) << " in " << parts.size()
-            << (parts.size() == 1 ? " file" : " files") << ", from " << weights->path() << '\n';
+  std::cout << out.string() << ": " << with_commas(static_cast<double>(elements)) << ' '
+            << noun_for(elements, "parameter") << " in " << counted(variables, "variable") << ", "
+            << bytes_text(bytes_of(*weights, parts)) << " in " << counted(parts.size(), "file") << ", from "
+            << weights->path() << '\n';
   return {};
 }
 

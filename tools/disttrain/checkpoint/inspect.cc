@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/checkpoint/disk_files.h"
+#include "common/counted.h"
 #include "common/daemon/startup.h"
 #include "common/program/kept_program.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
@@ -139,6 +140,11 @@ std::string count_text(const Json& json, const char* key) {
   return with_commas(json[key].get<double>());
 }
 
+// "1 parameter", "1,000 parameters".
+std::string counted_text(const Json& json, const char* key, const std::string& noun) {
+  return count_text(json, key) + " " + noun_for(json[key].get<std::uint64_t>(), noun);
+}
+
 std::string joined(const Json& numbers) {
   std::string text;
   for (const Json& number : numbers) text += (text.empty() ? "" : ",") + number.dump();
@@ -175,13 +181,14 @@ void print_checkpoint(const Json& json) {
             << "job " << text_of(json, "job") << ", step " << count_text(json, "step") << " of generation "
             << json["generation"].dump() << ", made " << text_of(json, "created") << " (attempt "
             << json["attempt"].dump() << "), seed " << text_of(json, "seed") << '\n'
-            << count_text(json, "elements") << " parameters, optimizer " << text_of(optimizer, "rule") << " with "
-            << optimizer["slots"].dump() << " slots each"
+            << counted_text(json, "elements", "parameter") << ", optimizer " << text_of(optimizer, "rule") << " with "
+            << counted(optimizer["slots"].get<std::uint64_t>(), "slot") << " each"
             << (optimizer["average"].get<bool>() ? " (the last one is the moving average); " : "; ")
             << bytes_text(json["bytes"].get<std::uint64_t>()) << '\n'
-            << count_text(json, "examples") << " examples in " << json["complete_epochs"].dump() << " whole epochs";
+            << counted_text(json, "examples", "example") << " in "
+            << counted(json["complete_epochs"].get<std::uint64_t>(), "whole epoch");
   for (const Json& epoch : json["ledger"])
-    std::cout << ", " << count_text(epoch, "visited_records") << " records of epoch " << epoch["epoch"].dump();
+    std::cout << ", " << counted_text(epoch, "visited_records", "record") << " of epoch " << epoch["epoch"].dump();
   std::cout << "; " << json["late"].dump() << " late, " << json["skipped"].dump() << " skipped\n";
   print_tables(json);
 }

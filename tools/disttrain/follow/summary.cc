@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "common/counted.h"
 #include "common/printable.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
@@ -87,10 +88,10 @@ void print_summary(std::ostream& out, const Json& status) {
     if (!reason.empty()) out << ": " << reason;
     out << '\n';
   }
-  if (number_of(status, "global_step") > 0) {
+  if (const double steps = number_of(status, "global_step"); steps > 0) {
     const double seconds = number_of(status, "seconds");
     const double loss = number_of(status, "loss");
-    out << "  " << with_commas(number_of(status, "global_step")) << " steps";
+    out << "  " << with_commas(steps) << ' ' << noun_for(static_cast<std::uint64_t>(steps), "step");
     if (seconds > 0)
       out << ", trained for " << seconds_text(seconds) << ", " << with_commas(number_of(status, "examples_per_second"))
           << " examples/s";
@@ -106,8 +107,9 @@ void print_summary(std::ostream& out, const Json& status) {
   if (evaluation != status.end() && evaluation->is_object()) {
     out << "  test ";
     print_metrics(out, *evaluation);
-    out << "loss " << fixed(number_of(*evaluation, "loss"), 4) << " over "
-        << with_commas(number_of(*evaluation, "examples")) << " examples\n";
+    const double examples = number_of(*evaluation, "examples");
+    out << "loss " << fixed(number_of(*evaluation, "loss"), 4) << " over " << with_commas(examples) << ' '
+        << noun_for(static_cast<std::uint64_t>(examples), "example") << '\n';
   }
   if (const Json best = list_of(status, "best_checkpoints"); !best.empty())
     out << "  best checkpoint: " << text_of(best.front(), "path") << " (" << fixed(number_of(best.front(), "value"), 4)
