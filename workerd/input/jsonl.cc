@@ -2,8 +2,10 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -69,6 +71,16 @@ std::string_view without_blanks_behind(std::string_view token) {
 
 // What is wrong with a line.
 using Problem = std::optional<std::string>;
+
+// Whether the text is a number that JSON lacks. Python's json.dumps() writes NaN, Infinity and -Infinity.
+bool is_nan_or_infinity(std::string_view token) {
+  if (token.starts_with('-') || token.starts_with('+')) token.remove_prefix(1);
+  static constexpr std::string_view kWords[] = {"nan", "inf", "infinity"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [token](std::string_view word) {
+    return std::equal(token.begin(), token.end(), word.begin(), word.end(),
+                      [](char a, char b) { return (a | 0x20) == b; });  // in any case
+  });
+}
 
 Problem not_json(simdjson::error_code error) {
   return "found a line that isn't valid JSON (" + std::string(simdjson::error_message(error)) +
@@ -137,7 +149,7 @@ class JsonlDecoder::Reader {
       ondemand::value value;
       if (const auto error = field.value().get(value)) return not_json(error);
       ondemand::json_type type;
-      if (const auto error = value.type().get(type)) return not_json(error);
+      if (const auto error = value.type().get(type)) return not_a_value(value, *name, error);
       for (const std::size_t c : name->columns) drop_values_behind(table_->columns[c], starts_[c]);
       Problem problem;
       if (type == ondemand::json_type::object && !name->inside.empty()) {
@@ -181,7 +193,7 @@ class JsonlDecoder::Reader {
       ondemand::value inside;
       if (const auto error = element.get(inside)) return not_json(error);
       ondemand::json_type type;
-      if (const auto error = inside.type().get(type)) return not_json(error);
+      if (const auto error = inside.type().get(type)) return not_a_value(inside, name, error);
       if (Problem problem = read_value(inside, type, name, depth + 1)) return problem;
     }
     return std::nullopt;
@@ -209,7 +221,7 @@ class JsonlDecoder::Reader {
   Problem read_number(ondemand::value& value, const Name& name) {
     const std::string_view token = without_blanks_behind(value.raw_json_token());
     double number = 0.0;
-    if (const auto error = value.get_double().get(number)) return not_json(error);
+    if (const auto error = value.get_double().get(number)) return not_a_value(value, name, error);
     for (const std::size_t c : name.columns) {
       TableColumn& column = table_->columns[c];
       if (column.kind == ValueKind::kFloat) {
@@ -229,7 +241,7 @@ class JsonlDecoder::Reader {
 
   Problem read_boolean(ondemand::value& value, const Name& name) {
     bool is_true = false;
-    if (const auto error = value.get_bool().get(is_true)) return not_json(error);
+    if (const auto error = value.get_bool().get(is_true)) return not_a_value(value, name, error);
     for (const std::size_t c : name.columns) {
       TableColumn& column = table_->columns[c];
       if (column.kind == ValueKind::kFloat)
@@ -244,8 +256,8 @@ class JsonlDecoder::Reader {
 
   Problem read_null(ondemand::value& value, const Name& name, int depth) {
     bool is_null = false;
-    if (const auto error = value.is_null().get(is_null)) return not_json(error);
-    if (!is_null) return not_json(simdjson::N_ATOM_ERROR);
+    if (const auto error = value.is_null().get(is_null)) return not_a_value(value, name, error);
+    if (!is_null) return not_a_value(value, name, simdjson::N_ATOM_ERROR);
     for (const std::size_t c : name.columns) {
       if (depth == 0) continue;
       if (wanted_[c].kind != ValueKind::kFloat) return wrong("null in an array", c);
@@ -255,9 +267,24 @@ class JsonlDecoder::Reader {
   }
 
   Problem wrong(const std::string& found, std::size_t c, const std::string& expected = "") const {
-    static constexpr const char* kExpected[] = {"numbers", "whole numbers", "strings"};
     return "found " + found + " in column '" + wanted_[c].name + "', expected " +
-           (expected.empty() ? kExpected[static_cast<std::size_t>(wanted_[c].kind)] : expected) + ": correct the line";
+           (expected.empty() ? values_of(wanted_[c].kind) : expected) + ": correct the line";
+  }
+
+  // The value of a wanted name isn't JSON.
+  Problem not_a_value(ondemand::value& value, const Name& name, simdjson::error_code error) const {
+    const std::string_view token = without_blanks_behind(value.raw_json_token());
+    if (name.columns.empty() || token.empty()) return not_json(error);
+    const WantedColumn& column = wanted_[name.columns.front()];
+    const bool lacks_json = is_nan_or_infinity(token);
+    return "found " + (lacks_json ? std::string(token) : shown_text(token)) + " in column '" + column.name +
+           "', which " + (lacks_json ? "JSON doesn't have" : "isn't valid JSON") + ", expected " +
+           values_of(column.kind) + ": correct the line" + (lacks_json ? "; write null for a missing value" : "");
+  }
+
+  static std::string values_of(ValueKind kind) {
+    static constexpr const char* kValues[] = {"numbers", "whole numbers", "strings"};
+    return kValues[static_cast<std::size_t>(kind)];
   }
 
   // Text in text_, as a view into the block.

@@ -136,6 +136,19 @@ TEST_F(Jsonl, LinesThatAreNoObjectsAreRefused) {
     EXPECT_THAT(decode_floats(line), HasSubstr("x:1: found ")) << line;
 }
 
+// Python's json.dumps() writes such numbers.
+TEST_F(Jsonl, NumbersThatJsonLacksAreNamed) {
+  for (const std::string number : {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf"})
+    for (const std::string& line : {"{\"x\":" + number + "}\n", "{\"x\": [1, " + number + " ]}\n"})
+      EXPECT_EQ(decode_floats("{\"x\":1}\n" + line),
+                "x:2: found " + number +
+                    " in column 'x', which JSON doesn't have, expected numbers: correct the line; "
+                    "write null for a missing value");
+  EXPECT_THAT(decode_bytes("{\"x\":NaN}\n"), HasSubstr("found NaN in column 'x', which JSON doesn't have"));
+  EXPECT_THAT(decode_floats("{\"x\":1x}\n"),
+              HasSubstr("x:1: found '1x' in column 'x', which isn't valid JSON, expected numbers: correct the line"));
+}
+
 TEST_F(Jsonl, DeepArraysAreRefused) {
   EXPECT_THAT(decode_floats("{\"x\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}"),
               HasSubstr("found arrays in arrays in column 'x'"));
