@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes Parquet files beside itself with pyarrow: table.parquet, in two row groups, and table.zstd.parquet."""
+"""Writes Parquet files beside itself with pyarrow: table.parquet, in two row groups, table.zstd.parquet, and
+types.parquet, whose columns have the names of their types."""
 
 import pathlib
 
@@ -27,6 +28,36 @@ def main():
     })
     pyarrow.parquet.write_table(table, FOLDER / "table.parquet", row_group_size=3)
     pyarrow.parquet.write_table(table, FOLDER / "table.zstd.parquet", row_group_size=3, compression="zstd")
+    pyarrow.parquet.write_table(pyarrow.table(columns_of_types()), FOLDER / "types.parquet")
+
+
+def columns_of_types():
+    """Two records of each type."""
+    columns = {str(kind): pyarrow.array([1, 2], kind) for kind in (
+        pyarrow.int8(), pyarrow.int16(), pyarrow.int32(), pyarrow.int64(), pyarrow.uint8(), pyarrow.uint16(),
+        pyarrow.uint32(), pyarrow.uint64(), pyarrow.float16(), pyarrow.float32(), pyarrow.float64(), pyarrow.date32(),
+        pyarrow.time32("ms"), pyarrow.time64("us"), pyarrow.timestamp("ms"), pyarrow.timestamp("us"),
+        pyarrow.timestamp("ns"), pyarrow.timestamp("us", "UTC"), pyarrow.duration("s"))}
+    columns["bool"] = pyarrow.array([True, False])
+    for kind in (pyarrow.decimal32(5, 2), pyarrow.decimal64(5, 2), pyarrow.decimal128(5, 2), pyarrow.decimal256(5, 2)):
+        columns[str(kind)] = pyarrow.array(["1.5", "2.5"]).cast(pyarrow.decimal128(5, 2)).cast(kind)
+    long = "a text of more than 12 bytes isn't in the view itself"
+    for kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
+        columns[str(kind)] = pyarrow.array(["1", long], kind)
+    for kind in (pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary_view()):
+        columns[str(kind)] = pyarrow.array([b"1", long.encode()], kind)
+    columns["fixed_size_binary"] = pyarrow.array([b"1", b"2"], pyarrow.binary(1))
+    columns["dictionary"] = pyarrow.array(["1", "2"]).dictionary_encode()
+    columns["list"] = pyarrow.array([[1], [2, 3]], pyarrow.list_(pyarrow.int16()))
+    columns["large_list"] = pyarrow.array([[1], [2, 3]], pyarrow.large_list(pyarrow.int16()))
+    columns["fixed_size_list"] = pyarrow.array([[1, 2], [3, 4]], pyarrow.list_(pyarrow.int16(), 2))
+    columns["list_view"] = pyarrow.array([[1], [2, 3]], pyarrow.list_view(pyarrow.int16()))
+    columns["struct"] = pyarrow.array([{"a": 1}, {"a": 2}])
+    columns["map"] = pyarrow.array([[("a", 1)], []], pyarrow.map_(pyarrow.string(), pyarrow.int8()))
+    columns["list_of_structs"] = pyarrow.array([[{"a": 1}], []])
+    columns["null"] = pyarrow.nulls(2)
+    columns["uuid"] = pyarrow.array([b"a" * 16, b"b" * 16], pyarrow.uuid())
+    return columns
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
+#include <tuple>
 
 #include "tests/workerd/input/blocks.h"
 #include "tests/workerd/input/input_files.h"
@@ -134,6 +136,69 @@ TEST_P(Parquet, DamagedFilesAreRefused) {
     }
   }
   EXPECT_EQ(ParquetFile::open(kFolder + "absent", wanted).error().code, ErrorCode::kNoInput);
+}
+
+struct TypedColumn {
+  const char* name;
+  const char* takers;  // f: floats, i: integers, b: bytes
+  std::string first;   // the first record's value as bytes
+};
+
+class ParquetType : public testing::TestWithParam<TypedColumn> {
+ protected:
+  // The error of reading the column as values of this kind; "" if there is none.
+  std::string read(ValueKind kind) {
+    const auto file = ParquetFile::open(kFolder + "types.parquet", {{GetParam().name, kind}});
+    if (!file) return error_of(file);
+    if (const Status started = (*file)->start(0); !started) return error_of(started);
+    const Result<bool> more = (*file)->next(table_);
+    return more.has_value() ? "" : error_of(more);
+  }
+
+  Table table_;
+};
+
+// docs/data.md lists these types.
+INSTANTIATE_TEST_SUITE_P(
+    Each, ParquetType,
+    testing::Values(
+        TypedColumn{"int8", "fib", "1"}, TypedColumn{"int16", "fib", "1"}, TypedColumn{"int32", "fib", "1"},
+        TypedColumn{"int64", "fib", "1"}, TypedColumn{"uint8", "fib", "1"}, TypedColumn{"uint16", "fib", "1"},
+        TypedColumn{"uint32", "fib", "1"}, TypedColumn{"uint64", "fib", "1"}, TypedColumn{"float", "fb", "1"},
+        TypedColumn{"double", "fb", "1"}, TypedColumn{"bool", "fib", "1"}, TypedColumn{"date32[day]", "fib", "1"},
+        TypedColumn{"time32[ms]", "fib", "1"}, TypedColumn{"time64[us]", "fib", "1"},
+        TypedColumn{"timestamp[ms]", "fib", "1"}, TypedColumn{"timestamp[us]", "fib", "1"},
+        TypedColumn{"timestamp[ns]", "fib", "1"}, TypedColumn{"timestamp[us, tz=UTC]", "fib", "1"},
+        TypedColumn{"duration[s]", "fib", "1"}, TypedColumn{"string", "b", "1"}, TypedColumn{"large_string", "b", "1"},
+        TypedColumn{"string_view", "b", "1"}, TypedColumn{"binary", "b", "1"}, TypedColumn{"large_binary", "b", "1"},
+        TypedColumn{"binary_view", "b", "1"}, TypedColumn{"fixed_size_binary", "b", "1"},
+        TypedColumn{"dictionary", "b", "1"}, TypedColumn{"list", "fib", "1"}, TypedColumn{"large_list", "fib", "1"},
+        TypedColumn{"fixed_size_list", "fib", "1"}, TypedColumn{"halffloat", "", ""},
+        TypedColumn{"decimal32(5, 2)", "", ""}, TypedColumn{"decimal64(5, 2)", "", ""},
+        TypedColumn{"decimal128(5, 2)", "", ""}, TypedColumn{"decimal256(5, 2)", "", ""},
+        TypedColumn{"list_view", "", ""}, TypedColumn{"struct", "", ""}, TypedColumn{"map", "", ""},
+        TypedColumn{"list_of_structs", "", ""}, TypedColumn{"null", "", ""}, TypedColumn{"uuid", "", ""}),
+    [](const auto& type) {
+      std::string name = type.param.name;
+      for (char& c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+      return name;
+    });
+
+TEST_P(ParquetType, IsTakenOrRefusedByItsName) {
+  for (const auto& [kind, taker, expected] :
+       {std::tuple{ValueKind::kFloat, 'f', "expected numbers"}, std::tuple{ValueKind::kInteger, 'i', "expected whole"},
+        std::tuple{ValueKind::kBytes, 'b', "expected numbers, strings or binary values"}}) {
+    const std::string error = read(kind);
+    if (std::string(GetParam().takers).find(taker) != std::string::npos)
+      EXPECT_EQ(error, "");
+    else
+      EXPECT_THAT(error, testing::AllOf(HasSubstr("column '" + std::string(GetParam().name) + "': it has the type "),
+                                        HasSubstr(expected)));
+  }
+  if (std::string(GetParam().takers).empty()) return;
+  ASSERT_EQ(read(ValueKind::kBytes), "");
+  EXPECT_EQ(table_.columns[0].bytes.front(), GetParam().first);
 }
 
 // A file of 238 bytes must not make Arrow fill 2 GiB with zeros.

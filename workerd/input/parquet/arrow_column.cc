@@ -54,7 +54,7 @@ bool is_integer_type(Type::type type) {
 
 bool is_bytes_type(Type::type type) {
   return type == Type::STRING || type == Type::BINARY || type == Type::LARGE_STRING || type == Type::LARGE_BINARY ||
-         type == Type::FIXED_SIZE_BINARY;
+         type == Type::STRING_VIEW || type == Type::BINARY_VIEW || type == Type::FIXED_SIZE_BINARY;
 }
 
 // Appends the values [begin, end) of an array. Returns the place of the first value that doesn't fit.
@@ -101,6 +101,9 @@ class Appender {
       case Type::LARGE_STRING:
       case Type::LARGE_BINARY:
         return bytes<arrow::LargeBinaryArray>(array, begin, end, is_in_list);
+      case Type::STRING_VIEW:
+      case Type::BINARY_VIEW:
+        return bytes<arrow::BinaryViewArray>(array, begin, end, is_in_list);
       case Type::FIXED_SIZE_BINARY:
         return bytes<arrow::FixedSizeBinaryArray>(array, begin, end, is_in_list);
       case Type::DICTIONARY:

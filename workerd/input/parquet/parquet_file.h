@@ -2,10 +2,10 @@
 // decoder (plain_column.h), others from arrays of Arrow (arrow_column.h).
 //
 // Booleans, integers and floats of any width become floats or, if they are whole numbers by their type, integers. Dates
-// and times become the integers that the file has. Strings and binary values become bytes, also if they are stored by a
-// dictionary, and in a column of bytes so do numbers, as their decimal text. A list gives its elements; null in a list
-// becomes NaN in a column of floats. A record in which a column is null has no values there. Columns in structs,
-// decimals and half floats are refused.
+// and times become the integers that the file has. Strings and binary values become bytes, also if they are views or
+// stored by a dictionary, and in a column of bytes so do numbers, as their decimal text. A list gives its elements;
+// null in a list becomes NaN in a column of floats. A record in which a column is null has no values there. Structs,
+// maps, lists of views, decimals, half floats and extension types are refused. docs/data.md lists all types.
 #pragma once
 
 #include <cstddef>
