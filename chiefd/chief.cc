@@ -342,7 +342,7 @@ void Chief::take(Peer& peer, const wire::ControlMessage& message) {
 Status Chief::listen() {
   Result<std::unique_ptr<transport::Listener>> listener =
       transport_.listen(loop_, listen_address_,
-                        transport::ListenerLimits{config_.transport.max_connections, config_.transport.hello_timeout},
+                        transport::ListenerLimits{max_connections_of(config_, 0), config_.transport.hello_timeout},
                         [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
   if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);

@@ -52,7 +52,8 @@ void PsDaemon::post(Task task) {
 Status PsDaemon::start() {
   const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
   const TransportConfig& limits = startup_.cluster.transport;
-  auto listener = transport_.listen(loop_, startup_.listen_address, {limits.max_connections, limits.hello_timeout},
+  auto listener = transport_.listen(loop_, startup_.listen_address,
+                                    {max_connections_of(startup_.cluster, threads_of(config)), limits.hello_timeout},
                                     [this](std::unique_ptr<transport::Arrival> a) { on_arrival(std::move(a)); });
   if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);

@@ -1,8 +1,21 @@
 #include "common/config/cluster_config.h"
 
+#include <algorithm>
+
 #include "common/check.h"
 
 namespace disttrain {
+
+std::uint32_t max_connections_of(const ClusterConfig& cluster, std::uint32_t threads) {
+  if (cluster.transport.max_connections != 0) return cluster.transport.max_connections;
+  constexpr std::uint64_t kOthers = 1024;
+  constexpr std::uint64_t kMost = 1'000'000;
+  const std::uint64_t workers = cluster.allow_unlisted_workers ? kMaxWorkers : cluster.workers.size();
+  const std::uint64_t tasks = workers + cluster.ps.size() + cluster.evaluators.size();
+  const std::uint64_t shards = std::uint64_t{threads} * std::max<std::uint64_t>(1, cluster.ps.size());
+  const std::uint64_t needed = threads == 0 ? tasks : workers * threads + shards;
+  return static_cast<std::uint32_t>(std::min(kMost, 2 * needed + kOthers));
+}
 
 const std::string& address_of(const ClusterConfig& cluster, TaskId task) {
   switch (task.role) {

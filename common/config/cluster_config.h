@@ -40,9 +40,9 @@ struct WorkerConfig {
 };
 
 struct TransportConfig {
-  std::string kind = "auto";             // auto | tcp | shm
-  std::uint32_t credits = 4;             // 1..64 frames outstanding per channel
-  std::uint32_t max_connections = 1024;  // the most accepted connections of a task; see transport::ListenerLimits
+  std::string kind = "auto";          // auto | tcp | shm
+  std::uint32_t credits = 4;          // 1..64 frames outstanding per channel
+  std::uint32_t max_connections = 0;  // the most accepted connections of a task; 0: see max_connections_of()
   Duration hello_timeout = std::chrono::seconds(2);
   // TCP congestion control; "" = the system's choice, but cubic between tasks of one host if the kernel allows it
   std::string congestion_control;
@@ -81,6 +81,13 @@ struct ClusterConfig {
   // FNV-1a hash of the settings; comments and the order of keys don't count. The chief warns if a task's hash differs.
   std::uint64_t hash = 0;
 };
+
+// The most accepted connections that a task may have open at once (transport::ListenerLimits). If
+// transport.max_connections is 0, it is twice the number of connections that the cluster needs, because a peer that
+// connects again may be faster than the end of its old connection, and 1024 more. At the chief each task has a
+// connection. A ps has one of each worker for each of its `threads` shards, and one of each other shard. `threads`: a
+// ps's number of shard threads; else 0.
+std::uint32_t max_connections_of(const ClusterConfig& cluster, std::uint32_t threads);
 
 // The address of a task. The task must be in the file.
 const std::string& address_of(const ClusterConfig& cluster, TaskId task);

@@ -34,10 +34,11 @@ Evaluator::~Evaluator() {
 
 Status Evaluator::start() {
   const TransportConfig& limits = startup_.cluster.transport;
-  Result<std::unique_ptr<transport::Listener>> listener = transport_.listen(
-      loop_, startup_.listen_address,
-      transport::ListenerLimits{.max_connections = limits.max_connections, .hello_timeout = limits.hello_timeout},
-      [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
+  Result<std::unique_ptr<transport::Listener>> listener =
+      transport_.listen(loop_, startup_.listen_address,
+                        transport::ListenerLimits{.max_connections = max_connections_of(startup_.cluster, 0),
+                                                  .hello_timeout = limits.hello_timeout},
+                        [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
   if (!listener) return tl::unexpected(listener.error());
   listener_ = std::move(*listener);
   if (startup_.address.ends_with(":0")) startup_.address = listener_->address();

@@ -78,8 +78,9 @@ Keys transport_keys(TransportConfig& transport) {
       {"kind", choice<std::string>(transport.kind, {{"auto", "auto"}, {"tcp", "tcp"}, {"shm", "shm"}}, {"rdma"}),
        "how tensors travel"},
       {"credits", integer(transport.credits, 1, 64), "the most frames that a channel may have unanswered"},
-      {"max_connections", integer(transport.max_connections, 1, 1'000'000),
-       "the most accepted connections that a task has open at the same time; it closes further ones"},
+      {"max_connections", integer(transport.max_connections, 0, 1'000'000),
+       "the most accepted connections that a task has open at the same time; it closes further ones; 0 = twice as many "
+       "as the cluster needs, and 1024 more"},
       {"hello_timeout", duration(transport.hello_timeout, 10ms, 1h),
        "a new connection is closed if its hello doesn't come within this time"},
       {"congestion_control", text(transport.congestion_control),

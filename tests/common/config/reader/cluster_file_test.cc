@@ -204,5 +204,24 @@ TEST(ClusterFile, MissingFileIsNoInput) {
   EXPECT_THAT(cluster.error().message, HasSubstr("/nowhere/cluster.toml: can't be read: No such file"));
 }
 
+TEST(MaxConnections, AreThoseOfTheFile) {
+  ClusterConfig cluster;
+  cluster.transport.max_connections = 7;
+  cluster.workers.resize(100);
+  EXPECT_EQ(max_connections_of(cluster, 0), 7U);
+  EXPECT_EQ(max_connections_of(cluster, 4), 7U);
+}
+
+TEST(MaxConnections, SufficeTwiceForTheClusterIfTheFileNamesNone) {
+  ClusterConfig cluster;
+  cluster.ps.resize(100);
+  cluster.workers.resize(1000);
+  EXPECT_EQ(max_connections_of(cluster, 0), 2 * 1100 + 1024U) << "of the chief: all tasks";
+  EXPECT_EQ(max_connections_of(cluster, 4), 2 * (4000 + 400) + 1024U) << "of a ps: workers and other shards";
+  cluster.allow_unlisted_workers = true;
+  EXPECT_EQ(max_connections_of(cluster, 0), 2 * (1024 + 100) + 1024U);
+  EXPECT_EQ(max_connections_of(cluster, 1'000'000), 1'000'000U);
+}
+
 }  // namespace
 }  // namespace disttrain::config
