@@ -391,7 +391,8 @@ void Chief::act(const Send& action) {
   if (id == task_peers_.end()) return;
   Peer& peer = *peers_.at(id->second);
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&action.message))
-    peer.send(HeartbeatAnswer{answer->term, answer->heartbeat_timeout, answer->heartbeat_clock, daemon::now()});
+    peer.send(HeartbeatAnswer{answer->term, answer->heartbeat_timeout, answer->heartbeat_clock, daemon::now(),
+                              answer->heartbeat_pause});
   else
     std::visit([&peer](const auto& message) { peer.send(message); }, action.message);
   if (peer.queued_bytes() <= kMaxQueuedToTask) return;

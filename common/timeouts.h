@@ -2,6 +2,9 @@
 // that a shorter wait always ends before the longer one that contains it.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "common/time.h"
 
 namespace disttrain {
@@ -13,8 +16,10 @@ inline constexpr int kEvaluationPatience = 10;
 struct Timeouts {
   // timeout: a task is silent when the chief has heard nothing from it for this time.
   Duration silent;
-  // timeout / 10: the time between two heartbeats.
+  // timeout / 10: the longest time between two ticks of a process, at which it looks after its links and its peers.
   Duration interval;
+  // heartbeat_pause(): the time between two heartbeats of a task.
+  Duration heartbeat;
   // timeout / 4: how long the chief tries to find out whether a process still lives at a task's address.
   Duration probe;
   // 3 * timeout: when two tasks haven't reached each other for this time, the chief decides with which of them the job
@@ -41,10 +46,22 @@ struct Timeouts {
   Duration leave_ps;
 };
 
-constexpr Timeouts derive_timeouts(Duration heartbeat_timeout) {
+// The time between two heartbeats of a task in a cluster of so many tasks: timeout / 10. With more than 200 tasks it
+// grows with their number, so that the chief gets 2,000 heartbeats per timeout, but only to timeout / 4. So a task is
+// never silent because of one late heartbeat.
+constexpr Duration heartbeat_pause(Duration timeout, std::uint64_t tasks) {
+  constexpr std::int64_t kHeartbeatsPerTimeout = 2000;
+  constexpr std::int64_t kMostTasks = kHeartbeatsPerTimeout / 4;
+  const auto counted = static_cast<std::int64_t>(std::min<std::uint64_t>(tasks, kMostTasks));
+  return std::max(timeout / 10, timeout * counted / kHeartbeatsPerTimeout);
+}
+
+// `tasks`: the number of tasks in the cluster, as far as it is known.
+constexpr Timeouts derive_timeouts(Duration heartbeat_timeout, std::uint64_t tasks = 0) {
   return Timeouts{
       .silent = heartbeat_timeout,
       .interval = heartbeat_timeout / 10,
+      .heartbeat = heartbeat_pause(heartbeat_timeout, tasks),
       .probe = heartbeat_timeout / 4,
       .unreachable = heartbeat_timeout * 3,
       .relink = heartbeat_timeout * 2,

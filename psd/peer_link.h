@@ -47,7 +47,7 @@ class PeerLink final : public transport::ConnectionHandler {
   ~PeerLink() override;
 
   void send(wire::FrameType type, transport::Bytes control);
-  // Call it at least once within each Timeouts::interval. It shows the peer that the link works, and ends the link if
+  // Call it at least once within each Timeouts::heartbeat. It shows the peer that the link works, and ends the link if
   // the peer has sent nothing for Timeouts::silent.
   void keep_alive(Instant now);
   bool has_carried() const { return carried_; }

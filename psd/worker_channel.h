@@ -62,7 +62,7 @@ class WorkerChannel final : public transport::ConnectionHandler {
   void answer(const Parameters& message);
   void acknowledge(const Acknowledge& message);
   void let_go(const MarkTaken& message);
-  // Call it at least once within each Timeouts::interval. If nothing else was sent since the last call, it sends a
+  // Call it at least once within each Timeouts::heartbeat. If nothing else was sent since the last call, it sends a
   // frame that shows the worker that the channel works.
   void keep_alive();
 

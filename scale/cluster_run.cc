@@ -114,7 +114,7 @@ class ClusterRun {
   // The tasks begin one after the other, so that they don't send all their heartbeats at the same moment.
   void start() {
     chief_.start();
-    const Duration interval = chief_.timeouts().interval;
+    const Duration interval = chief_.timeouts().heartbeat;
     const auto tasks = static_cast<std::int64_t>(around_.ps.size() + around_.workers.size());
     std::int64_t begun = 0;
     const auto next = [&] { return std::chrono::milliseconds(10) + interval * begun++ / tasks; };

@@ -1,6 +1,7 @@
 // Runs a job on a simulated cluster, and says how long a step takes and why. All cores are the real ones, and all
-// messages have their real sizes. But no tensor bytes exist, updates and the reading of data take no time, and nothing
-// fails. The same options give the same report, apart from the measured times of the cores.
+// messages have their real sizes. But no tensor bytes exist, updates and the reading of data take no time, nothing
+// fails, and shards don't send the frames that keep idle channels alive. The same options give the same report, apart
+// from the measured times of the cores.
 #pragma once
 
 #include <cstdint>

@@ -23,15 +23,17 @@ void TaskHost::on_welcome(const Welcome& welcome) {
 }
 
 void TaskHost::on_message(const wire::ControlMessage& message) {
-  if (const auto* answer = std::get_if<HeartbeatAnswer>(&message))
+  if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     timeouts_ = derive_timeouts(answer->heartbeat_timeout);
-  else
+    timeouts_.heartbeat = answer->heartbeat_pause;
+  } else {
     on_order(message);
+  }
 }
 
 void TaskHost::beat() {
   tell_chief(make_heartbeat());
-  around_.queue.after(timeouts_.interval, [this] { beat(); });
+  around_.queue.after(timeouts_.heartbeat, [this] { beat(); });
 }
 
 void TaskHost::tell_chief(const wire::ControlMessage& message) {

@@ -134,7 +134,7 @@ void Membership::beat() {
   if (is_leaving_) chief_.tell(LeaveRequest{});  // repeats the request, in case the chief didn't get it
   beat_now();
   send_trace();
-  heartbeat_timer_.expires_after(chief_.timeouts().interval);
+  heartbeat_timer_.expires_after(chief_.timeouts().heartbeat);
   heartbeat_timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (!cancelled && *alive) beat();
   });

@@ -110,6 +110,8 @@ void ChiefLink::on_message(wire::ControlMessage message) {
   heard_ = std::chrono::steady_clock::now();
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     if (answer->heartbeat_timeout > Duration::zero()) timeouts_ = derive_timeouts(answer->heartbeat_timeout);
+    if (answer->heartbeat_pause > Duration::zero())
+      timeouts_.heartbeat = std::min(answer->heartbeat_pause, timeouts_.silent / 2);
     if (answer->heartbeat_clock != Instant() && answer->chief_clock != Instant())
       clock_.hear(answer->heartbeat_clock, answer->chief_clock, monotonic_now());
     return;

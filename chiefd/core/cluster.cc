@@ -13,7 +13,8 @@ namespace disttrain::chiefd {
 Cluster::Cluster(Setup setup)
     : config_(std::move(setup.config)),
       seed_(setup.seed),
-      timeouts_(derive_timeouts(config_.heartbeat.timeout)),
+      timeouts_(derive_timeouts(config_.heartbeat.timeout,
+                                config_.ps.size() + config_.workers.size() + config_.evaluators.size())),
       term_(setup.journal.term.next()),
       journal_(setup.journal.journal),
       self_(setup.self),
@@ -168,6 +169,7 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
     return tasks_.turn_away(event.hello, why, actions);
   Findings findings;
   tasks_.join(now, event.hello, event.peer_host, findings, actions);
+  timeouts_.heartbeat = heartbeat_pause(timeouts_.silent, tasks_.all().size());  // more workers may have joined
   // If the task still holds a job that this chief doesn't run any more, tell the task to release that job.
   const bool is_admitted = tasks_.is_current(event.hello.member);
   if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
@@ -204,7 +206,9 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
   const Heartbeat* heartbeat = std::get_if<Heartbeat>(&event.message);
   if (heartbeat != nullptr) {
     tasks_.hear(now, event.from, *heartbeat, findings);
-    tasks_.send(Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent, heartbeat->clock}}, actions);
+    tasks_.send(
+        Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent, heartbeat->clock, {}, timeouts_.heartbeat}},
+        actions);
   }
   tell_job(now, findings, actions);
   const JobId id = std::visit(JobOf{}, event.message);
@@ -239,7 +243,7 @@ void Cluster::let_leavers_go(Instant now, Actions& actions) {
 }
 
 void Cluster::on(Instant now, const Reconfigured& event, Actions&) {
-  const Timeouts before = std::exchange(timeouts_, derive_timeouts(event.heartbeat_timeout));
+  const Timeouts before = std::exchange(timeouts_, derive_timeouts(event.heartbeat_timeout, tasks_.all().size()));
   tasks_.forgive_change(now, before);
 }
 

@@ -332,7 +332,7 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
 // A task learns the new timeout from the answer to its next heartbeat. At that time it has already set its timer for
 // the heartbeat after that. So it takes up to three intervals until the task and its shard threads use the new timeout.
 void Tasks::forgive_change(Instant now, const Timeouts& before) {
-  forgiven_ = now + 3 * before.interval;
+  forgiven_ = now + 3 * before.heartbeat;
 }
 
 void Tasks::tick(Instant now, Findings& findings, Actions& actions) {

@@ -387,6 +387,7 @@ struct HeartbeatAnswer {
   Duration heartbeat_timeout{};  // the chief's timeout, which applies to all tasks; it may change
   Instant heartbeat_clock{};     // Heartbeat::clock of the heartbeat that this message answers
   Instant chief_clock{};         // the chief's clock when it sent this message; its shell fills it in. 0: not told
+  Duration heartbeat_pause{};    // the time until the task's next heartbeat. 0: a tenth of the timeout
 };
 
 // The task was told to end (SIGTERM), and asks the chief for permission to leave. It waits for LeaveGranted, but only

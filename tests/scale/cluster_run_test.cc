@@ -153,6 +153,17 @@ TEST(ClusterRun, JobOfManyWorkersStarts) {
   EXPECT_LT(report.startup, std::chrono::seconds(2));
 }
 
+// 2,000 heartbeats per timeout of one second, and as many answers.
+TEST(ClusterRun, ChiefOfManyTasksHearsFewHeartbeatsOfEach) {
+  RunOptions options = options_of(Mode::kSync, 390, 10, 2'000);
+  options.compute = milliseconds(500);
+  options.steps = 4;
+  const RunReport report = run_well(options);
+  const HostLoad& chief = load_of(report, TaskId{Role::kChief, 0});
+  const double per_second = static_cast<double>(chief.total_received().messages) / to_seconds(report.measured);
+  EXPECT_NEAR(per_second, 2000, 100);
+}
+
 TEST(ClusterRun, JobThatDoesNotFitIsRefusedWithTheReason) {
   RunOptions options = options_of(Mode::kSync, 1, 1, 1000);
   options.job.job.shards = 5;

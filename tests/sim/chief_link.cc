@@ -88,6 +88,7 @@ void TaskNode::on_link_message(const Payload& payload) {
   const auto& message = std::get<wire::ControlMessage>(payload);
   if (const auto* answer = std::get_if<HeartbeatAnswer>(&message)) {
     timeouts_ = derive_timeouts(answer->heartbeat_timeout);
+    timeouts_.heartbeat = answer->heartbeat_pause;
   } else if (gone_ && std::holds_alternative<LeaveGranted>(message)) {
     tell("gets leave from the chief, and ends");
     end();
@@ -136,7 +137,7 @@ void TaskNode::beat() {
   if (open_ && now() - heard_ > 5 * timeouts_.silent) link_lost();
   before_heartbeat();
   tell_chief(make_heartbeat());
-  after(timeouts_.interval, [this] { beat(); });
+  after(timeouts_.heartbeat, [this] { beat(); });
 }
 
 }  // namespace disttrain::sim

@@ -79,6 +79,19 @@ TEST_F(ChiefLinkTest, TimeoutOfTheChiefHoldsAndMayChange) {
   EXPECT_TRUE(until([&] { return link_.timeouts().silent == milliseconds(700); }));
 }
 
+TEST_F(ChiefLinkTest, ChiefSaysHowOftenItWantsHeartbeats) {
+  start_chief();
+  link_.open();
+  ASSERT_TRUE(until([&] { return link_.is_registered(); }));
+  EXPECT_EQ(link_.timeouts().heartbeat, milliseconds(10));
+  chief_->pause = milliseconds(20);
+  link_.tell(Heartbeat{});
+  EXPECT_TRUE(until([&] { return link_.timeouts().heartbeat == milliseconds(20); }));
+  chief_->pause = milliseconds(1000);
+  link_.tell(Heartbeat{});
+  EXPECT_TRUE(until([&] { return link_.timeouts().heartbeat == milliseconds(50); })) << "a task must not fall silent";
+}
+
 TEST_F(ChiefLinkTest, ReportsWaitForTheChiefAndWhatIsSaidAgainDoesNot) {
   start_chief();
   link_.open();

@@ -29,6 +29,7 @@ class FakeChief final : public ControlHandler {
   bool answers_hello = true;
   bool answers_heartbeats = true;
   Duration timeout = std::chrono::milliseconds(100);
+  Duration pause{};        // HeartbeatAnswer::heartbeat_pause
   Duration clock_ahead{};  // by so much the chief's clock is ahead of the tasks' clock
   int hellos = 0;
   Hello hello;  // the last
@@ -55,7 +56,7 @@ class FakeChief final : public ControlHandler {
     const Instant now(std::chrono::steady_clock::now().time_since_epoch());
     if (beat != nullptr && answers_heartbeats)
       // The result doesn't matter, because a test may have closed the link.
-      (void)link->send(HeartbeatAnswer{Term(1), timeout, beat->clock, now + clock_ahead});
+      (void)link->send(HeartbeatAnswer{Term(1), timeout, beat->clock, now + clock_ahead, pause});
     heard.push_back(std::move(message));
   }
   void on_closed(const Error&) override {}

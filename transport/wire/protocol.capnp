@@ -821,7 +821,7 @@ struct PacerReport {
   learningRate @14 :Float64;  # of the next update
 }
 
-# task -> chief, ten times in each heartbeat timeout. The chief answers with HeartbeatAnswer. The heartbeat's arrival
+# task -> chief, ten times in each heartbeat timeout, or less often if HeartbeatAnswer.heartbeatPause says so. The chief answers with HeartbeatAnswer. The heartbeat's arrival
 # shows that the task lives; its content shows whether the task makes progress.
 struct Heartbeat {
   job @0 :UInt32;
@@ -856,6 +856,7 @@ struct HeartbeatAnswer {
   # From these two a task estimates how far its clock is from the chief's. Both 0: not told.
   heartbeatClock @2 :Int64;
   chiefClock @3 :Int64;
+  heartbeatPause @4 :Int64;  # nanoseconds until the task's next heartbeat; 0: a tenth of the timeout
 }
 
 # task -> chief, with train.profile_steps: a piece of the events that the task has recorded. common/messages/trace.h

@@ -164,12 +164,14 @@ void write(const HeartbeatAnswer& m, schema::HeartbeatAnswer::Builder b) {
   b.setHeartbeatTimeout(m.heartbeat_timeout.count());
   b.setHeartbeatClock(m.heartbeat_clock.time_since_epoch().count());
   b.setChiefClock(m.chief_clock.time_since_epoch().count());
+  b.setHeartbeatPause(m.heartbeat_pause.count());
 }
 
 HeartbeatAnswer read(schema::HeartbeatAnswer::Reader r) {
   return HeartbeatAnswer{Term(r.getTerm()), read_duration(r.getHeartbeatTimeout(), "the heartbeat timeout"),
                          read_instant(r.getHeartbeatClock(), "the task's clock"),
-                         read_instant(r.getChiefClock(), "the chief's clock")};
+                         read_instant(r.getChiefClock(), "the chief's clock"),
+                         read_duration(r.getHeartbeatPause(), "the time between two heartbeats")};
 }
 
 void write(const LogLines& m, schema::LogLines::Builder b) {

@@ -110,7 +110,7 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
 // True if the chief has heard from all other tasks since the complaint, or if the time for this is over.
 bool Suspicions::is_settled(const Turn& turn, const Member& from, Instant since) const {
   // The chief may notice a silence up to one tick and one heartbeat late.
-  if (turn.now - since >= setup_.timeouts.silent + 2 * setup_.timeouts.interval) return true;
+  if (turn.now - since >= setup_.timeouts.silent + setup_.timeouts.interval + setup_.timeouts.heartbeat) return true;
   const std::vector<Member> all = members_.all();
   return std::all_of(all.begin(), all.end(), [&](const Member& member) {
     const Task* task = turn.tasks.find(member.task);

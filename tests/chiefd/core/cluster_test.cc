@@ -63,6 +63,25 @@ TEST_F(ClusterTest, TaskThatObeysANewerChiefOfTheJournalIsTurnedAwayAndSaidSo) {
   EXPECT_FALSE(answer(JournalId(8), Term(9), Incarnation(1))) << "terms of another journal say nothing";
 }
 
+TEST_F(ClusterTest, TasksOfALargeClusterSendHeartbeatsLessOften) {
+  config_.allow_unlisted_workers = true;
+  start_chief(1, 249);
+  hello(ps(0));
+  say(ps(0), heartbeats_[ps(0)]);
+  const auto pause = [this] { return sent<HeartbeatAnswer>(ps(0)).back().heartbeat_pause; };
+  EXPECT_EQ(pause(), config_.heartbeat.timeout / 8) << "250 tasks, 2,000 heartbeats per timeout";
+  for (std::uint32_t i = 249; i < 600; ++i) hello(worker(i));
+  say(ps(0), heartbeats_[ps(0)]);
+  EXPECT_EQ(pause(), config_.heartbeat.timeout / 4) << "600 tasks, but four heartbeats per timeout";
+}
+
+TEST_F(ClusterTest, TasksOfASmallClusterSendTenHeartbeatsPerTimeout) {
+  start_chief(1, 2);
+  hello(ps(0));
+  say(ps(0), heartbeats_[ps(0)]);
+  EXPECT_EQ(sent<HeartbeatAnswer>(ps(0)).back().heartbeat_pause, config_.heartbeat.timeout / 10);
+}
+
 TEST_F(ClusterTest, JobWaitsForTasksAndNamesThem) {
   start_chief(1, 3);
   hello(ps(0));
