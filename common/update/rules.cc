@@ -167,7 +167,8 @@ struct FtrlElement {
     squares += g * g;
     const T root = std::sqrt(kFtrlInitialSquares<T> + squares);
     linear += g - (root - before) * n.one_over_rate * p;
-    const T shrunk = linear < T{0} ? linear + n.l1 : linear - n.l1;
+    // Not "linear < 0 ? linear + l1 : linear - l1": with this choice between two sums, the compiler makes no vectors.
+    const T shrunk = linear - std::copysign(n.l1, linear);
     const T next = -shrunk / (root * n.one_over_rate + n.twice_l2);
     p = std::abs(linear) <= n.l1 ? T{0} : next;  // a NaN stays a NaN, because the condition is false
   }
