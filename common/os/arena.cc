@@ -40,6 +40,21 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
   return reinterpret_cast<void*>(aligned);
 }
 
+// Gives memory that is mapped from a file whole huge pages, and touches it. Returns false if the kernel can't; then
+// some of the memory may be untouched. Kernels usually give files in memory no huge pages by themselves
+// (/sys/kernel/mm/transparent_hugepage/shmem_enabled), but since Linux 6.1 they do so on this demand. It collapses only
+// a huge page that has a page.
+bool collapse(std::byte* memory, std::uint64_t bytes) {
+#ifndef MADV_COLLAPSE
+  constexpr int MADV_COLLAPSE = 25;  // of the kernel's headers; the C library of Debian 12 doesn't have it
+#endif
+  for (std::uint64_t at = 0; at < bytes; at += kHugePage) {
+    memory[at] = std::byte{0};
+    if (::madvise(memory + at, kHugePage, MADV_COLLAPSE) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::uint64_t Arena::bytes() const {
@@ -94,7 +109,8 @@ Memory::Memory(Arena& arena, std::uint64_t bytes, Paging paging) : arena_(arena)
   }
   // A partly used last huge page would take more memory than the block has bytes.
   if (huge) ::madvise(address_, whole_pages ? mapped_ : bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-  if (paging == Paging::kTouched) std::memset(address_, 0, bytes);
+  const bool is_collapsed = file_ && whole_pages && collapse(static_cast<std::byte*>(address_), mapped_);
+  if (paging == Paging::kTouched && !is_collapsed) std::memset(address_, 0, bytes);
   arena_.add(reinterpret_cast<std::uintptr_t>(address_), bytes, file_.get());
 }
 

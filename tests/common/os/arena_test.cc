@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <string>
 
 namespace disttrain {
 namespace {
@@ -52,6 +55,30 @@ TEST_P(ArenaTest, OnlyATouchedBlockTakesMemoryAtOnce) {
 INSTANTIATE_TEST_SUITE_P(All, ArenaTest,
                          testing::Combine(testing::Values(ArenaKind::kPrivate, ArenaKind::kShared),
                                           testing::Values(Paging::kTouched, Paging::kOnDemand)));
+
+// The bytes of this memory that are mapped as huge pages of a file.
+std::uint64_t huge_bytes(const void* address) {
+  std::ifstream file("/proc/self/smaps");
+  char begin[32];
+  std::snprintf(begin, sizeof begin, "%zx-", reinterpret_cast<std::uintptr_t>(address));
+  bool is_found = false;
+  for (std::string line; std::getline(file, line);) {
+    is_found = is_found || line.starts_with(begin);
+    if (is_found && line.starts_with("ShmemPmdMapped:")) return 1024 * std::stoull(line.substr(15));
+  }
+  return 0;
+}
+
+TEST(Arena, ASharedBlockHasHugePagesWhereTheKernelGivesThem) {
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE
+  Arena arena(ArenaKind::kShared);
+  // An on-demand block asks for none, so it shows what the kernel can do.
+  Memory other(arena, 2 * kHugePage, Paging::kOnDemand);
+  other.bytes()[0] = std::byte{1};
+  const bool can_collapse = ::madvise(other.bytes().data(), kHugePage, kCollapse) == 0;
+  Memory memory(arena, kBytes, Paging::kTouched);
+  EXPECT_EQ(huge_bytes(memory.bytes().data()), can_collapse ? 3 * kHugePage : 0);
+}
 
 TEST(Arena, FindsThePlaceOfBytes) {
   Arena arena(ArenaKind::kPrivate);
