@@ -157,9 +157,9 @@ Result<std::span<float>> ShardService::landing(ChannelId channel, Sequence seque
   return landing;
 }
 
-Status ShardService::lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
-                          std::shared_ptr<const void> keeps) {
-  Status lent = shard_.lend(channel, sequence, push, payload, std::move(keeps));
+Result<std::span<const float>> ShardService::lend(ChannelId channel, Sequence sequence, const Push& push,
+                                                  std::span<const float> payload, std::shared_ptr<const void> keeps) {
+  Result<std::span<const float>> lent = shard_.lend(channel, sequence, push, payload, std::move(keeps));
   if (!lent) figures_.push.note(metrics::RpcCode::kError, Duration::zero());
   return lent;
 }

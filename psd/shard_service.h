@@ -121,8 +121,8 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // ChannelOwner
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                    std::uint64_t payload_bytes) override;
-  Status lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
-              std::shared_ptr<const void> keeps) override;
+  Result<std::span<const float>> lend(ChannelId channel, Sequence sequence, const Push& push,
+                                      std::span<const float> payload, std::shared_ptr<const void> keeps) override;
   void on_push(PushArrived& event, std::span<const float> payload) override;
   void on_pull(const PullArrived& event) override;
   void on_mark(const MarkArrived& event) override;

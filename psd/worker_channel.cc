@@ -160,16 +160,13 @@ Result<MutableBytes> WorkerChannel::payload_landing(const FrameHeader& header, B
 // The shard uses the gradients where they are: a worker changes them only when the shard has answered its push.
 Result<Bytes> WorkerChannel::payload_lent(const FrameHeader& header, Bytes control,
                                           const transport::LentPayload& lent) {
-  // The payload is in a block that the worker has shared. In such a block a bucket of doubles begins at an even word.
-  if (reinterpret_cast<std::uintptr_t>(lent.bytes.data()) % alignof(double) != 0)
-    return ConnectionHandler::payload_lent(header, control, lent);
   if (Status expected = expect_push(header, control); !expected) return tl::unexpected(std::move(expected).error());
   const std::span<const float> words(reinterpret_cast<const float*>(lent.bytes.data()),
                                      lent.bytes.size() / sizeof(float));
-  if (Status taken = owner_.lend(id_, header.sequence, arriving_.push, words, lent.keeps); !taken)
-    return tl::unexpected(std::move(taken).error());
+  const Result<std::span<const float>> read = owner_.lend(id_, header.sequence, arriving_.push, words, lent.keeps);
+  if (!read) return tl::unexpected(read.error());
   arriving_since_ = owner_.trace().begin();
-  return lent.bytes;
+  return std::as_bytes(*read);
 }
 
 void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes payload) {

@@ -23,9 +23,9 @@ class ChannelOwner {
   virtual ~ChannelOwner() = default;
   virtual Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push,
                                            std::uint64_t payload_bytes) = 0;
-  // The same for a payload that is in memory of the worker.
-  virtual Status lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
-                      std::shared_ptr<const void> keeps) = 0;
+  // The same for a payload that is in memory of the worker. Returns where the owner will read it.
+  virtual Result<std::span<const float>> lend(ChannelId channel, Sequence sequence, const Push& push,
+                                              std::span<const float> payload, std::shared_ptr<const void> keeps) = 0;
   // `event` is a member of the channel, so that its memory is reused. `payload` is in the memory that landing()
   // returned.
   virtual void on_push(PushArrived& event, std::span<const float> payload) = 0;

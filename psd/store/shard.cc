@@ -11,12 +11,11 @@ Result<std::span<float>> Shard::landing(ChannelId channel, Sequence sequence, co
   return store_.landing(*where, push.bucket);
 }
 
-Status Shard::lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
-                   std::shared_ptr<const void> keeps) {
+Result<std::span<const float>> Shard::lend(ChannelId channel, Sequence sequence, const Push& push,
+                                           std::span<const float> payload, std::shared_ptr<const void> keeps) {
   const Result<Landing> where = core_.landing(channel, sequence, push, payload.size_bytes());
   if (!where) return tl::unexpected(where.error());
-  store_.lend(*where, push.bucket, channel, payload, std::move(keeps));
-  return {};
+  return store_.lend(*where, push.bucket, channel, payload, std::move(keeps));
 }
 
 void Shard::handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside) {

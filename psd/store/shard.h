@@ -37,9 +37,10 @@ class Shard {
   // The memory for a push frame's payload, or the error for which its channel must be closed. See ShardCore::landing.
   Result<std::span<float>> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes);
 
-  // The same for a payload in memory of the worker: the store reads it there while the channel is open.
-  Status lend(ChannelId channel, Sequence sequence, const Push& push, std::span<const float> payload,
-              std::shared_ptr<const void> keeps);
+  // The same for a payload in memory of the worker: the store reads it there while the channel is open. Returns where
+  // it will read it.
+  Result<std::span<const float>> lend(ChannelId channel, Sequence sequence, const Push& push,
+                                      std::span<const float> payload, std::shared_ptr<const void> keeps);
 
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);

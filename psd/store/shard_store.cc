@@ -146,9 +146,16 @@ ShardStore::Lent& ShardStore::lent(const Landing& landing, BucketId bucket) {
   return lent_[frames + push * own_buckets_ + own(bucket).number];
 }
 
-void ShardStore::lend(const Landing& landing, BucketId bucket, ChannelId lender, std::span<const float> payload,
-                      std::shared_ptr<const void> keeps) {
-  lent(landing, bucket) = Lent{payload, std::move(keeps), lender, landing, bucket};
+std::span<const float> ShardStore::lend(const Landing& at, BucketId bucket, ChannelId lender,
+                                        std::span<const float> payload, std::shared_ptr<const void> keeps) {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(payload.data()) % alignof(double) == 0;
+  if (own(bucket).dtype == DType::kFloat64 && !is_aligned) {  // our workers lend no such payload
+    const std::span<float> copy = landing(at, bucket);
+    std::memcpy(copy.data(), payload.data(), payload.size_bytes());
+    return copy;
+  }
+  lent(at, bucket) = Lent{payload, std::move(keeps), lender, at, bucket};
+  return payload;
 }
 
 void ShardStore::take_over(ChannelId lender) {

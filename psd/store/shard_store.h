@@ -65,9 +65,10 @@ class ShardStore {
   // The memory that receives the bucket's payload. It has the bucket's length, and is valid as long as the store.
   std::span<float> landing(const Landing& landing, BucketId bucket);
   // Instead of landing(): the payload is in memory of the worker at the other end of the channel. The store reads it
-  // there, and keeps `keeps` until it has done so or another payload takes the place.
-  void lend(const Landing& landing, BucketId bucket, ChannelId lender, std::span<const float> payload,
-            std::shared_ptr<const void> keeps);
+  // there, and keeps `keeps` until it has done so or another payload takes the place. Returns where it will read it.
+  // That is in landing(), if the payload is doubles that don't begin at a multiple of 8 bytes.
+  std::span<const float> lend(const Landing& landing, BucketId bucket, ChannelId lender, std::span<const float> payload,
+                              std::shared_ptr<const void> keeps);
   // Copies what this channel's worker has lent. From then on the worker may write to its memory.
   void take_over(ChannelId lender);
 

@@ -414,7 +414,8 @@ void PsNode::handle(ShardHere& shard, const psd::Event& event) {
 Status PsNode::take_payload(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
   if (frame.lent != nullptr && !frame.lent->empty()) {
     shard.lent[channel].push_back(frame.lent);
-    return shard.shard->lend(channel, frame.sequence, frame.push, *frame.lent, frame.lent);
+    const auto read = shard.shard->lend(channel, frame.sequence, frame.push, *frame.lent, frame.lent);
+    return read ? Status() : tl::unexpected(read.error());
   }
   const std::uint64_t bytes = frame.payload.size() * sizeof(float);
   const auto landing = shard.shard->landing(channel, frame.sequence, frame.push, bytes);

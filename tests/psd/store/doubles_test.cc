@@ -1,6 +1,7 @@
 // A shard whose variables are float64 and float32.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -144,6 +145,20 @@ TEST(StoreOfDoubles, GivesTheSameBitsForEveryLayout) {
   for (const ClipKind clip : {ClipKind::kNone, ClipKind::kGlobalNorm})
     EXPECT_EQ(trained(layout_of(1, 2), train_of(Rule::kLamb, clip)),
               trained(layout_of(1, kDoubles), train_of(Rule::kLamb, clip)));
+}
+
+TEST(StoreOfDoubles, ReadsLentDoublesInPlaceOnlyWhereDoublesCanBegin) {
+  const Layout layout = layout_of(1, kDoubles);
+  ShardStore store(layout, ShardId(0), StoreOptions{train_of(Rule::kSgd), 1, 1, false, false}, {});
+  alignas(double) std::array<float, 2 * kDoubles + 1> words{};
+  const Landing landing{Landing::Kind::kStaging, Place(0), 0};
+  const auto lend = [&](BucketId bucket, std::size_t begin, std::size_t count) {
+    const std::span<const float> payload = std::span(words).subspan(begin, count);
+    return store.lend(landing, bucket, ChannelId(1), payload, nullptr).data() == payload.data();
+  };
+  EXPECT_TRUE(lend(BucketId(0), 0, 2 * kDoubles));
+  EXPECT_FALSE(lend(BucketId(0), 1, 2 * kDoubles));
+  EXPECT_TRUE(lend(BucketId(1), 1, kFloats)) << "floats may begin at any word";
 }
 
 TEST(StoreOfDoubles, NanAndInfinityAreFoundInTheBucketsOwnType) {
