@@ -21,9 +21,13 @@ struct Piece {
   DType dtype = DType::kFloat32;
 };
 
-// The intended size of a bucket. cut() may move each end of a bucket by up to half of kWholeWords, so a bucket never
-// exceeds kMaxBucketWords.
-constexpr std::uint64_t kTargetWords = kMaxBucketWords - kWholeWords;
+// Buckets begin at multiples of 64 bytes of the flat array where they can. So vectors of a bucket don't cross lines of
+// the cache.
+constexpr std::uint64_t kLineWords = 16;
+
+// The intended size of a bucket. cut() may move each end of a bucket by less than kLineWords, and then by up to half of
+// kWholeWords. So a bucket never exceeds kMaxBucketWords.
+constexpr std::uint64_t kTargetWords = kMaxBucketWords - kWholeWords - kLineWords;
 
 std::uint64_t ceil_quotient(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
@@ -37,16 +41,16 @@ std::uint64_t sum_of(const std::vector<Piece>& pieces) {
 
 // Cuts consecutive pieces into about `count` buckets of similar size, and returns the end of each bucket. If a cut
 // falls into a small piece that must stay whole, the cut moves to the nearer edge of that piece. If two cuts then fall
-// on the same edge, there is one bucket less. A cut never divides a double. All pieces have the same dtype.
-std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t count) {
+// on the same edge, there is one bucket less. A cut never divides a double. All pieces have the same dtype. They begin
+// at the word `flat` of the flat array.
+std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t flat, std::uint64_t count) {
   const std::uint64_t total = sum_of(pieces);
   std::vector<std::uint64_t> ends;
-  const std::uint64_t element_words = pieces.front().dtype == DType::kFloat64 ? 2 : 1;
   std::uint64_t piece_begin = 0;
   std::size_t p = 0;
   for (std::uint64_t i = 1; i <= count; ++i) {
     std::uint64_t end = total / count * i + total % count * i / count;
-    end -= end % element_words;
+    if (i < count) end -= std::min(end, (flat + end) % kLineWords);
     while (piece_begin + pieces[p].words < end) piece_begin += pieces[p++].words;
     const std::uint64_t piece_end = piece_begin + pieces[p].words;
     if (pieces[p].words < kWholeWords) end = end - piece_begin < piece_end - end ? piece_begin : piece_end;
@@ -55,12 +59,15 @@ std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t c
   return ends;
 }
 
+std::uint64_t flat_end(const Layout& layout) {
+  return layout.buckets.empty() ? 0 : layout.buckets.back().flat_begin + layout.buckets.back().words;
+}
+
 // Appends buckets with the given ends to the layout. `owner` returns the shard of the i-th bucket.
 template <typename OwnerOf>
 void append_buckets(Layout& layout, const std::vector<std::uint64_t>& ends, std::vector<std::uint64_t>& shard_ends,
                     OwnerOf owner) {
-  const std::uint64_t flat =
-      layout.buckets.empty() ? 0 : layout.buckets.back().flat_begin + layout.buckets.back().words;
+  const std::uint64_t flat = flat_end(layout);
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const std::uint32_t shard = owner(i);
@@ -152,7 +159,7 @@ void place_balanced(Layout& layout, std::uint32_t shards) {
     // Make the same number of buckets for each shard, because a shard with one bucket more would be the slowest.
     const std::uint64_t count = shards * ceil_quotient(sum_of(some), shards * kTargetWords);
     const std::size_t first = layout.buckets.size();
-    append_buckets(layout, cut(some, count), shard_ends,
+    append_buckets(layout, cut(some, flat_end(layout), count), shard_ends,
                    [first, shards](std::size_t i) { return static_cast<std::uint32_t>((first + i) % shards); });
   };
   const auto is_double = [](const Piece& piece) { return piece.dtype == DType::kFloat64; };
@@ -173,7 +180,8 @@ void place_runs(Layout& layout, std::uint32_t shards, const std::vector<Piece>& 
     if (next != nullptr && next->shard == run.front().shard && next->dtype == run.front().dtype) continue;
     const std::uint64_t total = sum_of(run);
     const std::uint64_t count = total <= kMaxBucketWords ? 1 : ceil_quotient(total, kTargetWords);
-    append_buckets(layout, cut(run, count), shard_ends, [&run](std::size_t) { return run.front().shard; });
+    append_buckets(layout, cut(run, flat_end(layout), count), shard_ends,
+                   [&run](std::size_t) { return run.front().shard; });
     run.clear();
   }
 }
