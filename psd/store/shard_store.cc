@@ -7,8 +7,8 @@
 #include "common/doubles.h"
 #include "common/initialize.h"
 #include "common/mutant.h"
+#include "common/stream_copy.h"
 #include "common/update/vector.h"
-#include "psd/store/stream_copy.h"
 
 namespace disttrain::psd {
 
@@ -116,9 +116,12 @@ std::shared_ptr<const ShardCopy> ShardStore::copy() {
 
 void ShardStore::copy_owed(OwnBucket& bucket) {
   bucket.is_owed = false;
-  const auto part = [&bucket](std::span<float> values) { return values.subspan(bucket.begin, bucket.words); };
-  stream_copy(part(parameters()), part(copy_->array(0)));
-  for (std::size_t i = 0; i < slots(); ++i) stream_copy(part(slot(i)), part(copy_->array(1 + i)));
+  const auto copy = [&bucket](std::span<const float> from, std::span<float> to) {
+    stream_copy(std::as_bytes(from.subspan(bucket.begin, bucket.words)),
+                std::as_writable_bytes(to.subspan(bucket.begin, bucket.words)));
+  };
+  copy(parameters(), copy_->array(0));
+  for (std::size_t i = 0; i < slots(); ++i) copy(slot(i), copy_->array(1 + i));
 }
 
 void ShardStore::initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled) {

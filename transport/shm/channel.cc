@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/stream_copy.h"
 #include "transport/shm/message.h"
 #include "transport/spin.h"
 #include "transport/stream/handler_memory.h"
@@ -19,6 +20,13 @@
 namespace disttrain::transport {
 
 using wire::PayloadPlace;
+
+namespace {
+
+// If a worker offers more memory than this, its answers don't stay in the caches until it reads them.
+constexpr std::size_t kCached = 8 * 1024 * 1024;
+
+}  // namespace
 
 // An open link between the two ends.
 struct ShmChannel::Link {
@@ -135,7 +143,11 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
       }
     } else if (!frame.payload.empty() && frame.answer_at &&
                fits(region_.bytes, *frame.answer_at, frame.payload.size())) {
-      std::memcpy(region_.bytes.data() + *frame.answer_at, frame.payload.data(), frame.payload.size());
+      const MutableBytes to = region_.bytes.subspan(*frame.answer_at, frame.payload.size());
+      if (region_.bytes.size() > kCached)
+        stream_copy(frame.payload, to);
+      else
+        std::memcpy(to.data(), frame.payload.data(), to.size());
       place.kind = PayloadPlace::Kind::kPlaced;
       place.offset = *frame.answer_at;
       is_used = true;

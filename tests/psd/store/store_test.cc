@@ -3,29 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "common/memory_plan.h"
-#include "psd/store/stream_copy.h"
 #include "tests/psd/core/shard_cluster.h"
 
 namespace disttrain::psd::test {
 namespace {
-
-TEST(StreamCopy, EveryElementIsCopiedAndNoOtherWhateverTheAlignment) {
-  std::vector<float> from(40);
-  std::iota(from.begin(), from.end(), 1.0F);
-  for (std::size_t from_begin = 0; from_begin < 5; ++from_begin)
-    for (std::size_t to_begin = 0; to_begin < 5; ++to_begin)
-      for (std::size_t count = 0; count < 20; ++count) {
-        std::vector<float> to(40, 0.0F);
-        stream_copy(std::span(from).subspan(from_begin, count), std::span(to).subspan(to_begin, count));
-        std::vector<float> expected(40, 0.0F);
-        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(from_begin), count,
-                    expected.begin() + static_cast<std::ptrdiff_t>(to_begin));
-        ASSERT_EQ(to, expected) << from_begin << ' ' << to_begin << ' ' << count;
-      }
-}
 
 TEST(Store, InitialValuesDontDependOnTheNumberOfShards) {
   const TrainSection train;
