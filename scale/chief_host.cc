@@ -4,6 +4,7 @@ namespace disttrain::scale {
 namespace {
 
 constexpr Duration kJournalWrite = std::chrono::milliseconds(1);
+constexpr std::size_t kKeptHeartbeats = 2000;
 
 chiefd::Cluster::Setup setup_of(const ClusterConfig& cluster) {
   chiefd::JournalState journal;
@@ -49,16 +50,42 @@ void ChiefHost::on_hello(TaskHost& task, const TaskHello& hello) {
   step(chiefd::TaskJoined{hello, hello.host});
 }
 
+ChiefHost::Heartbeats ChiefHost::spent() const {
+  return {0, around_.chief_core.spent().time, around_.chief_codec.spent().time};
+}
+
+ChiefHost::Heartbeats ChiefHost::handle_again() {
+  Heartbeats again;
+  for (const bool is_measured : {false, true}) {  // the first round fills the caches
+    const Heartbeats before = spent();
+    for (const Received& received : kept_) on_frame(received.from, received.frame);
+    const Heartbeats after = spent();
+    if (is_measured) again = {kept_.size(), after.core - before.core, after.codec - before.codec};
+  }
+  return again;
+}
+
 void ChiefHost::on_frame(const Member& from, const wire::EncodedControl& frame) {
+  const Heartbeats before = spent();
+  const std::uint64_t coded = around_.chief_codec.spent().events;
   Result<wire::ControlMessage> message = fail(ErrorCode::kData, "");
   around_.chief_codec.run([&] { message = wire::decode_control(frame.type, frame.control(), frame.payload()); });
   if (!message) return around_.fail("the chief can't read a message: " + message.error().message);
+  const bool is_heartbeat = std::holds_alternative<Heartbeat>(*message);
   std::visit(
       [this, &from](auto& m) {
         if constexpr (std::is_constructible_v<chiefd::FromTask, decltype(m)>)
           step(chiefd::TaskMessage{from, std::move(m)});
       },
       *message);
+  // After some heartbeats the chief also sends news to all workers, such as new leases. They count as they are.
+  const bool is_only_answered = around_.chief_codec.spent().events <= coded + 2;
+  if (!around_.is_measuring || !is_heartbeat || !is_only_answered) return;
+  const Heartbeats after = spent();
+  ++heartbeats_.count;
+  heartbeats_.core += after.core - before.core;
+  heartbeats_.codec += after.codec - before.codec;
+  if (kept_.size() < kKeptHeartbeats) kept_.push_back({from, frame});
 }
 
 // The job is submitted when the chief has written its term.
