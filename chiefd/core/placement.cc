@@ -273,20 +273,23 @@ Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t 
                                       " or fewer, or to \"auto\"");
 }
 
-std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::uint32_t offered) {
+std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::size_t workers, std::uint32_t offered) {
   DISTTRAIN_CHECK_GE(offered, 1u);
-  const std::uint64_t wanted = ceil_quotient(parameter_bytes, 1024 * 1024);
+  constexpr std::size_t kFewWorkers = 8;  // so few don't need more shards
+  const std::uint64_t wanted =
+      ceil_quotient(parameter_bytes * std::max(workers, kFewWorkers), kFewWorkers * 1024 * 1024);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, offered));
 }
 
-Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32_t asked, std::uint32_t offered) {
+Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32_t asked, std::size_t workers,
+                        std::uint32_t offered) {
   if (asked > offered)
     return fail(ErrorCode::kConfig, "job.shards asks for " + plural(asked) + ", but the ps tasks offer " +
                                         std::to_string(offered) + " together: set job.shards to " +
                                         std::to_string(offered) + " or fewer, or raise shards in [[ps]]");
   if (asked > 0) return place(model, placement, asked);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
-  const std::uint32_t wanted = auto_shards(word_count(model) * sizeof(float), offered);
+  const std::uint32_t wanted = auto_shards(word_count(model) * sizeof(float), workers, offered);
   if (Layout layout = place_unchecked(model, placement, wanted); shards_with_buckets(layout) == wanted)
     return with_few_buckets(std::move(layout));
   return with_few_buckets(place_unchecked(model, placement, largest_below(model, placement, wanted)));

@@ -119,11 +119,12 @@ Result<Tasks> find_tasks(const PlanOptions& options) {
                                counted(cluster.workers.size(), "worker"));
 }
 
-std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_t bytes, std::uint32_t offered) {
+std::string why_so_many(const JobConfig& job, const Layout& layout, std::uint64_t bytes, std::uint32_t workers,
+                        std::uint32_t offered) {
   if (job.job.shards != 0) return "job.shards asks for " + std::to_string(job.job.shards);
-  const std::uint32_t wanted = chiefd::auto_shards(bytes, offered);
-  std::string why =
-      "auto: one per MiB of parameters, but at most the " + std::to_string(offered) + " that the ps tasks offer";
+  const std::uint32_t wanted = chiefd::auto_shards(bytes, workers, offered);
+  std::string why = "auto: one per MiB of parameters, and more if there are more than 8 workers, but at most the " +
+                    std::to_string(offered) + " that the ps tasks offer";
   if (layout.shards < wanted) why += ", but the model can't be cut into more pieces";
   return why;
 }
@@ -218,13 +219,14 @@ Result<Plan> make_plan(const PlanOptions& options) {
   const std::optional<ModelSpec>& model = *known;
   std::uint32_t offered = 0;
   for (const chiefd::Offer& offer : plan.tasks.offers) offered += offer.threads;
-  auto layout = chiefd::place_on(*model, chiefd::placement_of(plan.job), plan.job.job.shards, offered);
+  auto layout =
+      chiefd::place_on(*model, chiefd::placement_of(plan.job), plan.job.job.shards, plan.tasks.workers, offered);
   if (!layout) return tl::unexpected<Error>(std::move(layout.error()));
   plan.layout = std::move(*layout);
   if (Status fits = check_init_from(plan); !fits) return tl::unexpected<Error>(fits.error());
   plan.parameters = element_count(*model);
   plan.parameter_bytes = word_count(*model) * sizeof(float);
-  plan.why = why_so_many(plan.job, plan.layout, plan.parameter_bytes, offered);
+  plan.why = why_so_many(plan.job, plan.layout, plan.parameter_bytes, plan.tasks.workers, offered);
   const auto slots = static_cast<std::uint32_t>(update::slots_of(plan.job));
   const std::vector<TaskId> owners = chiefd::assign_owners(plan.tasks.offers, plan.layout.shards);
   count_places(plan, owners);

@@ -82,7 +82,7 @@ Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId
   if (offered == 0)
     return fail(ErrorCode::kUnavailable,
                 "the other tasks can't reach any connected ps: check its address, and firewalls");
-  Result<Layout> layout = place_on(described_->model, placement_of(setup_.config()), setup_.config().job.shards,
+  Result<Layout> layout = place_on(described_->model, placement_of(setup_.config()), setup_.config().job.shards, roster,
                                    static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
   layout_ = std::move(*layout);

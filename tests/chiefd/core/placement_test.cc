@@ -114,7 +114,7 @@ TEST(Placement, RandomModelsAreCoveredOnceWhereverTheyCanBePlaced) {
         EXPECT_GT(shards, 1u);
         EXPECT_EQ(layout.error().code, ErrorCode::kConfig);
       }
-      const Result<Layout> automatic = place_on(model, placement, 0, shards);
+      const Result<Layout> automatic = place_on(model, placement, 0, 1, shards);
       ASSERT_TRUE(automatic) << automatic.error().message;
       expect_covered_once(*automatic);
     }
@@ -127,7 +127,7 @@ TEST(Placement, SmallVariablesAreNeverCut) {
     std::mt19937_64 random(seed);
     const ModelSpec model = random_model(random);
     for (Placement placement : kAll) {
-      const Result<Layout> layout = place_on(model, placement, 0, 8);
+      const Result<Layout> layout = place_on(model, placement, 0, 1, 8);
       ASSERT_TRUE(layout);
       std::map<std::uint32_t, int> buckets;
       for (std::uint32_t b = 0; b < layout->buckets.size(); ++b)
@@ -146,7 +146,7 @@ TEST(Placement, BalancedShardsDifferByTheCutsAtMost) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const ModelSpec model = random_model(random);
-    const Result<Layout> layout = place_on(model, Placement::kBalanced, 0, 8);
+    const Result<Layout> layout = place_on(model, Placement::kBalanced, 0, 1, 8);
     ASSERT_TRUE(layout);
     const auto [least, most] = lightest_and_heaviest(*layout);
     const std::uint64_t rounds = (layout->buckets.size() + layout->shards - 1) / layout->shards;
@@ -159,7 +159,7 @@ TEST(Placement, GreedyShardsDifferByOneVariableAtMost) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const ModelSpec model = random_model(random);
-    const Result<Layout> layout = place_on(model, Placement::kGreedy, 0, 6);
+    const Result<Layout> layout = place_on(model, Placement::kGreedy, 0, 1, 6);
     ASSERT_TRUE(layout);
     std::uint64_t largest = 0;
     for (const VariableSpec& v : model.variables) largest = std::max(largest, element_count(v));
@@ -223,7 +223,7 @@ TEST(Placement, ARuleThatNeedsWholeVariablesGetsThemWhole) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 50; ++i) {
     const ModelSpec model = random_model(random);
-    const Result<Layout> layout = place_on(model, placement_of(job), 0, 4);
+    const Result<Layout> layout = place_on(model, placement_of(job), 0, 1, 4);
     ASSERT_TRUE(layout);
     std::map<std::uint32_t, ShardId> owners;
     for (std::uint32_t b = 0; b < layout->buckets.size(); ++b)
@@ -287,16 +287,19 @@ TEST(Placement, MoreShardsThanPiecesIsAnErrorThatSaysHowManyWouldDo) {
 }
 
 TEST(Placement, MoreShardsThanOfferedIsAnError) {
-  const Result<Layout> layout = place_on(mlp({784, 100, 10}), Placement::kBalanced, 5, 4);
+  const Result<Layout> layout = place_on(mlp({784, 100, 10}), Placement::kBalanced, 5, 1, 4);
   ASSERT_FALSE(layout);
   EXPECT_NE(layout.error().message.find("offer 4 together"), std::string::npos) << layout.error().message;
 }
 
 TEST(Placement, AutoShardsIsOnePerMebibyteWithinTheOffer) {
-  EXPECT_EQ(auto_shards(318'040, 8), 1u);
-  EXPECT_EQ(auto_shards(1024 * 1024, 8), 1u);
-  EXPECT_EQ(auto_shards(1024 * 1024 + 4, 8), 2u);
-  EXPECT_EQ(auto_shards(80'000'000, 8), 8u);
+  EXPECT_EQ(auto_shards(318'040, 8, 8), 1u);
+  EXPECT_EQ(auto_shards(1024 * 1024, 1, 8), 1u);
+  EXPECT_EQ(auto_shards(1024 * 1024 + 4, 8, 8), 2u);
+  EXPECT_EQ(auto_shards(80'000'000, 8, 8), 8u);
+  EXPECT_EQ(auto_shards(1024 * 1024, 9, 8), 2u) << "more for more workers";
+  EXPECT_EQ(auto_shards(318'040, 1000, 100), 38u);
+  EXPECT_EQ(place_on(mlp({784, 100, 10}), Placement::kBalanced, 0, 1000, 100)->shards, 38u);
 }
 
 TEST(Placement, OwnersTakeEachPsOnceBeforeAnyTwice) {
