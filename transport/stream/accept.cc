@@ -29,32 +29,66 @@ class StreamArrival final : public Arrival {
   StreamStart start_;
 };
 
+class SocketSource final : public AcceptSource {
+ public:
+  SocketSource(Descriptor socket, OpenAccepted open)
+      : socket_(std::move(socket)), open_(std::move(open)), reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+  int descriptor() const override { return socket_.get(); }
+
+  Taken take() override {
+    peer_ = Descriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (peer_) return Taken::kPeer;
+    if (errno == EINTR || errno == ECONNABORTED) return Taken::kTryAgain;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Taken::kNothing;
+    return errno == EMFILE || errno == ENFILE ? Taken::kNoDescriptors : Taken::kFailed;
+  }
+
+  AcceptedChannel open(asio::io_context& loop) override { return open_(loop, std::move(peer_)); }
+  void turn_away() override { peer_ = Descriptor(); }
+
+  void turn_away_next() override {
+    reserve_ = Descriptor();
+    Descriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+
+ private:
+  const Descriptor socket_;
+  const OpenAccepted open_;
+  Descriptor peer_;
+  Descriptor reserve_;
+};
+
 // The part of a listener that operations on the loop share. An operation that ends after the listener's end sees that
 // the acceptor is stopped.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  Acceptor(asio::io_context& loop, Descriptor fd, const ListenerLimits& limits, OpenAccepted open,
+  Acceptor(asio::io_context& loop, std::unique_ptr<AcceptSource> source, const ListenerLimits& limits,
            std::function<void(std::unique_ptr<Arrival>)> on_arrival)
       : loop_(loop),
         limits_(limits),
-        open_(std::move(open)),
         on_arrival_(std::move(on_arrival)),
-        socket_(loop, fd.release()),
+        source_(std::move(source)),
+        waits_(loop, source_->descriptor()),
         pause_(loop),
-        reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
         peer_count_(limits.count ? limits.count : std::make_shared<PeerCount>()) {}
 
+  ~Acceptor() {
+    if (waits_.is_open()) waits_.release();  // the descriptor is the source's
+  }
+
   void wait() {
-    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this()](const asio::error_code& error) {
-                         if (!error && !self->stopped_) self->accept_turn();
-                       });
+    waits_.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [self = shared_from_this()](const asio::error_code& error) {
+                        if (!error && !self->stopped_) self->accept_turn();
+                      });
   }
 
   void stop() {
     stopped_ = true;
-    asio::error_code ignored;
-    socket_.close(ignored);
+    waits_.release();
+    source_.reset();
     pause_.cancel();
     for (const auto& [id, peer] : peers_) peer->channel->close();
     peers_.clear();
@@ -94,21 +128,22 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   };
 
   void accept_turn() {
+    using Taken = AcceptSource::Taken;
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
-      Descriptor fd(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (!fd) {
-        if (errno == EINTR || errno == ECONNABORTED) continue;
-        if (errno == EAGAIN || errno == EWOULDBLOCK) break;
-        const bool lacks_descriptors = errno == EMFILE || errno == ENFILE;
-        if (lacks_descriptors && give_up_oldest()) continue;
-        if (lacks_descriptors) turn_away_one();
+      const Taken taken = source_->take();
+      if (taken == Taken::kTryAgain) continue;
+      if (taken == Taken::kNothing) break;
+      if (taken != Taken::kPeer) {
+        if (taken == Taken::kNoDescriptors && give_up_oldest()) continue;
+        if (taken == Taken::kNoDescriptors) turn_away_next();
         return wait_a_little();
       }
       if (peer_count_->taken >= limits_.max_connections && !give_up_oldest()) {
+        source_->turn_away();
         ++refused_;
         continue;
       }
-      admit(std::move(fd));
+      admit();
     }
     wait();
   }
@@ -140,17 +175,14 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     });
   }
 
-  // Accepts the peer that waits and closes it at once, because the peer would hang otherwise. No file descriptor is
-  // left for this, so the acceptor gives up its spare one for a moment.
-  void turn_away_one() {
-    reserve_ = Descriptor();
-    Descriptor(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
-    reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  // Closes the peer that waits, because the peer would hang otherwise.
+  void turn_away_next() {
+    source_->turn_away_next();
     ++refused_;
   }
 
-  void admit(Descriptor fd) {
-    AcceptedChannel accepted = open_(loop_, std::move(fd));
+  void admit() {
+    AcceptedChannel accepted = source_->open(loop_);
     if (accepted.channel == nullptr) {
       ++refused_;
       return;
@@ -195,11 +227,10 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   asio::io_context& loop_;
   const ListenerLimits limits_;
-  const OpenAccepted open_;
   const std::function<void(std::unique_ptr<Arrival>)> on_arrival_;
-  asio::posix::stream_descriptor socket_;
+  std::unique_ptr<AcceptSource> source_;  // null once stopped
+  asio::posix::stream_descriptor waits_;  // for source_->descriptor()
   asio::steady_timer pause_;
-  Descriptor reserve_;
   const std::shared_ptr<PeerCount> peer_count_;
   std::map<std::uint64_t, std::shared_ptr<Peer>> peers_;  // the oldest peer is the first, because ids grow
   std::uint64_t last_id_ = 0;
@@ -224,11 +255,18 @@ class StreamListener final : public Listener {
 
 }  // namespace
 
+std::unique_ptr<Listener> accept_streams(asio::io_context& loop, std::unique_ptr<AcceptSource> source,
+                                         std::string address, const ListenerLimits& limits,
+                                         std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
+  auto acceptor = std::make_shared<Acceptor>(loop, std::move(source), limits, std::move(on_arrival));
+  return std::make_unique<StreamListener>(std::move(acceptor), std::move(address));
+}
+
 std::unique_ptr<Listener> accept_streams(asio::io_context& loop, Descriptor socket, std::string address,
                                          const ListenerLimits& limits, OpenAccepted open,
                                          std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
-  auto acceptor = std::make_shared<Acceptor>(loop, std::move(socket), limits, std::move(open), std::move(on_arrival));
-  return std::make_unique<StreamListener>(std::move(acceptor), std::move(address));
+  auto source = std::make_unique<SocketSource>(std::move(socket), std::move(open));
+  return accept_streams(loop, std::move(source), std::move(address), limits, std::move(on_arrival));
 }
 
 }  // namespace disttrain::transport
