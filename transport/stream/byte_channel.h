@@ -21,12 +21,16 @@ class ByteChannelUser {
   virtual ~ByteChannelUser() = default;
   virtual void on_readable() = 0;
   virtual void on_writable() = 0;
+  // A payload that ByteChannel::fetch() fetches has arrived, or can't arrive any more.
+  virtual void on_fetched(const Status&) {}
 };
 
 // Memory of the peer, which this process has mapped.
 struct PeerMemory {
   MutableBytes bytes;
-  std::shared_ptr<const void> keeps;  // the bytes stay mapped while it lives, also after the peer has died
+  std::shared_ptr<const void> keeps = nullptr;  // the bytes stay mapped while it lives, also after the peer has died
+  // The payload is in memory of the peer that this process can't map. `bytes` is empty; fetch() fetches the payload.
+  bool is_remote = false;
 };
 
 class ByteChannel;
@@ -65,7 +69,7 @@ class ByteChannel {
   // Takes the channel from its loop: from then on only the returned object may be used. No wait may be under way.
   virtual std::unique_ptr<DetachedChannel> detach() = 0;
 
-  // ---- Memory that both ends have mapped. A channel between hosts has none, and keeps the defaults.
+  // ---- Memory of one end that the other end uses. A channel that carries nothing but bytes keeps the defaults.
 
   // From now on place() may lend and offer blocks of this arena.
   virtual void share(const Arena&) {}
@@ -77,6 +81,10 @@ class ByteChannel {
   virtual Result<PeerMemory> take(const wire::PayloadPlace&, std::uint64_t) {
     return fail(ErrorCode::kData, "the peer describes memory that it doesn't share");
   }
+  // Only after take() has returned is_remote: fetches the payload into `landing`, which must stay valid until close()
+  // or user->on_fetched(). That call comes once, on a later turn of the loop, but not after close(). While it is under
+  // way, the user must not wait for bytes to read.
+  virtual void fetch(MutableBytes, std::shared_ptr<ByteChannelUser>) {}
 };
 
 }  // namespace disttrain::transport

@@ -150,6 +150,7 @@ void Stream::resume() {
 }
 
 void Stream::receive_turn() {
+  if (is_fetching_) return;
   if (paused_ && send_failure_) return fail_later(*send_failure_);
   std::size_t total = 0;
   for (;;) {
@@ -198,6 +199,10 @@ bool Stream::take_place() {
     fail_later(Error{memory.error().code, "connection with " + peer_ + ": " + memory.error().message});
     return false;
   }
+  if (memory->is_remote) {
+    fetch();
+    return false;
+  }
   MutableBytes payload = memory->bytes;
   if (!in_frame && wire::known(reader_.header().type)) {
     Result<Bytes> used;
@@ -225,6 +230,33 @@ bool Stream::take_place() {
   }
   reader_.take_place(payload);
   return true;
+}
+
+void Stream::fetch() {
+  if (wire::known(reader_.header().type)) {
+    const Result<MutableBytes> landing = handler_->payload_landing(reader_.header(), reader_.control());
+    if (closed_) return;
+    if (!landing) return fail_later(landing.error());
+    fetched_ = *landing;
+  } else {
+    no_landing_.resize(reader_.header().payload_bytes);
+    fetched_ = no_landing_;
+  }
+  is_fetching_ = true;
+  channel_->fetch(fetched_, shared_from_this());
+}
+
+void Stream::on_fetched(const Status& fetched) {
+  is_fetching_ = false;
+  if (closed_ || failure_) return;
+  if (!fetched) {
+    const Error& why = fetched.error();
+    return fail_later(Error{why.code, "receiving a payload from " + peer_ + " failed: " + why.message});
+  }
+  bytes_received_ += fetched_.size();
+  traffic_->received.fetch_add(fetched_.size(), std::memory_order_relaxed);
+  reader_.take_place(fetched_);
+  receive_turn();
 }
 
 bool Stream::deliver() {

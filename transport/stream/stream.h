@@ -26,6 +26,7 @@ class Stream final : public ByteChannelUser, public std::enable_shared_from_this
 
   void on_readable() override;
   void on_writable() override;
+  void on_fetched(const Status& fetched) override;
 
   std::size_t queued_bytes() const { return queue_.queued_bytes(); }
   const char* wire() const { return channel_->wire(); }
@@ -45,8 +46,10 @@ class Stream final : public ByteChannelUser, public std::enable_shared_from_this
   // Passes whole frames to the handler. Returns false if receiving must stop, because the connection is closed, paused
   // or broken.
   bool deliver();
-  // Handles the frame's PayloadPlace. Returns false if the connection is closed or broken.
+  // Handles the frame's PayloadPlace. Returns false if the connection is closed or broken, or waits for the payload.
   bool take_place();
+  // Begins to fetch the frame's payload. on_fetched() goes on.
+  void fetch();
   // Reads from the channel and returns the number of bytes; 0 if there are none or the connection failed. Sets `asked`
   // to the number of bytes that it asked for.
   std::size_t read_some(std::size_t& asked);
@@ -83,6 +86,9 @@ class Stream final : public ByteChannelUser, public std::enable_shared_from_this
   HandlerMemory tell_memory_;
   std::vector<std::uint64_t> told_;  // the cookies for which on_sent() is being called; a member to reuse its memory
   bool receive_under_way_ = false;
+  bool is_fetching_ = false;           // a payload is being fetched; nothing else is received meanwhile
+  MutableBytes fetched_;               // where it lands
+  std::vector<std::byte> no_landing_;  // for such a payload of a frame of unknown type
   bool write_wait_under_way_ = false;
   bool tell_under_way_ = false;
   std::uint64_t bytes_received_;
