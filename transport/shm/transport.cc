@@ -1,6 +1,5 @@
 #include "transport/shm/transport.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -53,17 +52,6 @@ std::optional<ucred> peer_of(int socket) {
   socklen_t length = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
   return peer;
-}
-
-// Whether a socket can be bound to the address. A list of the interfaces would need a netlink socket, which the units
-// forbid.
-bool is_of_this_host(Endpoint endpoint) {
-  if (endpoint.storage.ss_family == AF_INET)
-    reinterpret_cast<sockaddr_in*>(&endpoint.storage)->sin_port = 0;
-  else
-    reinterpret_cast<sockaddr_in6*>(&endpoint.storage)->sin6_port = 0;
-  const Descriptor socket(::socket(endpoint.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return socket && ::bind(socket.get(), endpoint.get(), endpoint.length) == 0;
 }
 
 // The addresses under which a process that is reached at `endpoint` may listen.

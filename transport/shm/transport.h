@@ -35,6 +35,8 @@ class ShmTransport final : public Transport {
             std::function<void(Result<std::unique_ptr<Connection>>)> done) override;
   Transport& for_steps() override;
   const Traffic& traffic() const override { return *traffic_; }
+  // For a transport that counts the bytes of its own connections here too.
+  std::shared_ptr<Traffic> shared_traffic() const { return traffic_; }
 
  private:
   class ForSteps;

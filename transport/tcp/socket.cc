@@ -102,6 +102,16 @@ bool same_host(const Endpoint& local, const Endpoint& remote) {
   return local.length != 0 && remote.length != 0 && (is_loopback(remote) || same_address(local, remote));
 }
 
+bool is_of_this_host(Endpoint endpoint) {
+  // Tries to bind a socket to it. A list of the interfaces would need a netlink socket, which the units forbid.
+  if (endpoint.storage.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in*>(&endpoint.storage)->sin_port = 0;
+  else
+    reinterpret_cast<sockaddr_in6*>(&endpoint.storage)->sin6_port = 0;
+  const Descriptor socket(::socket(endpoint.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), endpoint.get(), endpoint.length) == 0;
+}
+
 Result<HostAndPort> parse_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) return bad_address(address);

@@ -31,6 +31,9 @@ Endpoint remote_endpoint(int fd);
 // have the same address.
 bool same_host(const Endpoint& local, const Endpoint& remote);
 
+// Returns true if the address is one of this host, whatever its port.
+bool is_of_this_host(Endpoint endpoint);
+
 struct HostAndPort {
   std::string host;
   std::string port;
