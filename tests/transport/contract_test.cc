@@ -5,6 +5,8 @@
 
 #include "tests/transport/ends.h"
 #include "transport/memory/transport.h"
+#include "transport/rdma/device.h"
+#include "transport/rdma/transport.h"
 #include "transport/shm/transport.h"
 #include "transport/tcp/transport.h"
 
@@ -17,12 +19,17 @@ std::unique_ptr<Transport> make_shm(bool is_required) {
   return std::make_unique<ShmTransport>(ShmOptions{.cluster = "test", .is_required = is_required, .tcp = {}});
 }
 
+std::unique_ptr<Transport> make_rdma(bool is_required) {
+  return std::make_unique<RdmaTransport>(RdmaOptions{.cluster = "test", .is_required = is_required, .tcp = {}});
+}
+
 // A transport to test, and addresses for the tests.
 struct Kind {
   const char* name;
   std::unique_ptr<Transport> (*make)(MemoryNetwork& network);
   const char* address;
   const char* nobody;  // an address on which nobody listens
+  bool needs_rdma = false;
 };
 
 void PrintTo(const Kind& kind, std::ostream* out) {
@@ -48,10 +55,19 @@ const Kind kKinds[] = {
      "[::1]:0", "[::1]:1"},
     {"shm", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_shm(true); }, "127.0.0.1:0", "127.0.0.1:1"},
     {"shm_or_tcp", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_shm(false); }, "[::]:0", "[::1]:1"},
+    // The virtual machine of tools/rdma-vm gives its two devices 10.77.0.1 and 10.77.0.2.
+    {"rdma", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_rdma(true); }, "10.77.0.2:0", "10.77.0.2:1",
+     true},
+    {"rdma_or_others", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_rdma(false); }, "[::]:0",
+     "[::1]:1"},
 };
 
 class Contract : public testing::TestWithParam<Kind> {
  protected:
+  void SetUp() override {
+    if (GetParam().needs_rdma && !has_rdma_devices()) GTEST_SKIP() << "this host has no RDMA device";
+  }
+
   void listen(const ListenerLimits& limits = {}) {
     auto made = transport->listen(loop, GetParam().address, limits,
                                   [this](std::unique_ptr<Arrival> arrival) { arrivals.push_back(std::move(arrival)); });

@@ -1,0 +1,561 @@
+#include "transport/rdma/channel.h"
+
+#include <algorithm>
+#include <array>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "common/fifo.h"
+#include "transport/rdma/staging.h"
+#include "transport/stream/handler_memory.h"
+
+namespace disttrain::transport {
+
+using wire::PayloadPlace;
+
+namespace {
+
+constexpr std::size_t kStagingBytes = 4 * wire::kMaxPayloadBytes;  // for answers that are on their way
+constexpr Duration kLinger = std::chrono::seconds(1);
+
+struct Received {
+  std::uint32_t slot = 0;
+  Bytes left;  // the bytes of the message that aren't read yet
+};
+
+}  // namespace
+
+// What moves from one loop to another.
+struct RdmaChannel::Moved {
+  std::unique_ptr<RdmaLink> link;
+  Fifo<Received> received = {};
+  std::optional<Error> failure = std::nullopt;
+  bool is_closed_by_peer = false;
+};
+
+class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(asio::io_context& loop, Moved moved)
+      : loop_(loop),
+        events_(loop, moved.link->event_descriptor()),
+        completions_(loop, moved.link->completion_descriptor()),
+        linger_(loop),
+        link_(std::move(moved.link)),
+        received_(std::move(moved.received)),
+        failure_(std::move(moved.failure)),
+        is_closed_by_peer_(moved.is_closed_by_peer) {}
+  ~Core() { let_go(); }
+
+  void start() {
+    watch_events();
+    watch_completions();
+  }
+
+  Result<Read> read_some(std::span<const iovec> buffers) {
+    if (received_.empty()) take_completions();
+    // Looks for the close first: what the peer sent before it closed has then arrived.
+    const bool was_closed = is_closed_by_peer_;
+    if (received_.empty() && was_closed) take_completions();
+    std::size_t total = 0;
+    for (const iovec& buffer : buffers) {
+      std::size_t filled = 0;
+      while (filled < buffer.iov_len && !received_.empty()) {
+        Received& oldest = received_.front();
+        const std::size_t n = std::min(oldest.left.size(), buffer.iov_len - filled);
+        std::memcpy(static_cast<std::byte*>(buffer.iov_base) + filled, oldest.left.data(), n);
+        oldest.left = oldest.left.subspan(n);
+        filled += n;
+        if (oldest.left.empty()) {
+          empty_slot(oldest.slot);
+          received_.pop_front();
+        }
+      }
+      total += filled;
+    }
+    if (total > 0) {
+      check(link_->return_credits());
+      return Read{total, false};
+    }
+    if (failure_ && !was_closed) return tl::unexpected(*failure_);
+    return Read{0, was_closed};
+  }
+
+  Result<std::size_t> write_some(std::span<const iovec> buffers) {
+    if (is_closed_by_peer_) return closed_by_peer();
+    if (failure_) return tl::unexpected(*failure_);
+    if (!link_->may_send()) take_completions();
+    std::size_t total = 0;
+    std::size_t at = 0;  // the first byte of the first buffer that isn't sent yet
+    while (!buffers.empty() && link_->may_send()) {
+      std::array<Bytes, 8> parts;
+      std::size_t count = 0, room = link_->max_body();
+      while (!buffers.empty() && room > 0 && count < parts.size()) {
+        const Bytes whole(static_cast<const std::byte*>(buffers[0].iov_base), buffers[0].iov_len);
+        const Bytes part = whole.subspan(at, std::min(room, whole.size() - at));
+        if (!part.empty()) parts[count++] = part;
+        room -= part.size();
+        total += part.size();
+        at += part.size();
+        if (at < whole.size()) break;
+        buffers = buffers.subspan(1);
+        at = 0;
+      }
+      if (count == 0) break;
+      if (Status sent = link_->send(RdmaMessage::Kind::kBytes, std::span(parts).first(count)); !sent) {
+        check(sent);
+        return tl::unexpected(sent.error());
+      }
+    }
+    return total;
+  }
+
+  void wait_readable(std::shared_ptr<ByteChannelUser> user) {
+    reading_ = std::move(user);
+    if (can_read()) post_turn();
+  }
+
+  void wait_writable(std::shared_ptr<ByteChannelUser> user) {
+    writing_ = std::move(user);
+    if (can_write()) post_turn();
+  }
+
+  void close() {
+    if (std::exchange(is_closed_, true)) return;
+    reading_.reset();
+    writing_.reset();
+    fetching_.reset();
+    const bool may_linger = !is_exposed_ && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
+    if (!may_linger) return end();
+    linger([](Core& self) { self.end(); });
+  }
+
+  // Takes the link out of the core. Only operations that end are left in it.
+  Moved release() {
+    is_closed_ = true;
+    events_.release();
+    completions_.release();
+    return {std::move(link_), std::move(received_), std::move(failure_), is_closed_by_peer_};
+  }
+
+  void share(const Arena& arena) { arena_ = &arena; }
+
+  std::optional<PayloadPlace> place(const OutgoingFrame& frame) {
+    if (is_over()) return std::nullopt;
+    PayloadPlace place;
+    bool is_used = false;
+    const bool is_new_offer = frame.answers.data() != offered_.data() || frame.answers.size() != offered_.size();
+    if (!frame.answers.empty() && is_new_offer) {
+      if (const auto at = shared_place(frame.answers, RdmaBlock::Use::kWrite)) {
+        place.offered_block = at->block;
+        place.offered_offset = at->offset;
+        place.offered_bytes = frame.answers.size();
+        offered_ = frame.answers;
+        is_used = true;
+      }
+    }
+    if (frame.payload.empty() || frame.payload.size() > wire::kMaxPayloadBytes) {
+    } else if (frame.lifetime == Payload::kFrozenUntilAnswered) {
+      if (const auto at = shared_place(frame.payload, RdmaBlock::Use::kRead)) {
+        place.kind = PayloadPlace::Kind::kLent;
+        place.block = at->block;
+        place.offset = at->offset;
+        is_used = true;
+      }
+    } else if (frame.answer_at && write_answer(frame.payload, *frame.answer_at)) {
+      place.kind = PayloadPlace::Kind::kPlaced;
+      place.offset = *frame.answer_at;
+      is_used = true;
+    }
+    return is_used ? std::optional(place) : std::nullopt;
+  }
+
+  Result<PeerMemory> take(const PayloadPlace& place, std::uint64_t payload_bytes) {
+    if (place.offered_bytes > 0) {
+      const Result<RemoteBytes> region = link_->peer_blocks().find(place.offered_block, RdmaBlock::Use::kWrite,
+                                                                   place.offered_offset, place.offered_bytes);
+      if (!region) return tl::unexpected(region.error());
+      region_ = *region;
+    }
+    if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
+    if (place.kind == PayloadPlace::Kind::kLent) {
+      const Result<RemoteBytes> lent =
+          link_->peer_blocks().find(place.block, RdmaBlock::Use::kRead, place.offset, payload_bytes);
+      if (!lent) return tl::unexpected(lent.error());
+      if (payload_bytes > wire::kMaxPayloadBytes)
+        return fail(ErrorCode::kData, "the peer lends a payload of " + std::to_string(payload_bytes) + " bytes");
+      lent_ = *lent;
+      return PeerMemory{.bytes = {}, .keeps = nullptr, .is_remote = true};
+    }
+    if (place.offset <= offered_.size() && payload_bytes <= offered_.size() - place.offset)
+      return PeerMemory{.bytes = offered_.subspan(place.offset, payload_bytes)};
+    return fail(ErrorCode::kData, "the peer has put " + std::to_string(payload_bytes) + " bytes at byte " +
+                                      std::to_string(place.offset) + " of memory that wasn't offered to it");
+  }
+
+  void fetch(MutableBytes landing, std::shared_ptr<ByteChannelUser> user) {
+    fetching_ = std::move(user);
+    landing_ = landing;
+    fetched_by_copy_ = is_fetched_ = false;
+    if (is_over()) return post_turn();
+    MutableBytes into = landing;
+    const RdmaRegion* const region = region_of(landing, RdmaAccess::kLocal);
+    std::uint32_t key = 0;
+    if (region != nullptr) {
+      key = region->local_key();
+    } else {
+      if (!have(fetch_buffer_, wire::kMaxPayloadBytes)) return post_turn();
+      fetched_by_copy_ = true;
+      into = fetch_buffer_->bytes().first(landing.size());
+      key = fetch_buffer_->key();
+    }
+    ++reads_;
+    check(link_->read(into, key, lent_));
+    if (failure_) post_turn();
+  }
+
+ private:
+  // What this process has registered and told to the peer.
+  struct Shared {
+    std::shared_ptr<const RdmaRegion> region;
+    bool is_announced = false;
+  };
+
+  bool is_over() const { return is_closed_by_peer_ || failure_.has_value(); }
+  bool can_read() const { return !received_.empty() || is_over(); }
+  bool can_write() const { return link_->may_send() || is_over(); }
+  static tl::unexpected<Error> closed_by_peer() {
+    return fail(ErrorCode::kUnavailable, "the peer closed the connection");
+  }
+
+  // Keeps the first failure. Those who wait learn of it in a later turn.
+  void check(const Status& status) {
+    if (status || failure_) return;
+    failure_ = status.error();
+    post_turn();
+  }
+
+  void empty_slot(std::uint32_t slot) {
+    link_->credits().emptied();
+    check(link_->post_receive(slot));
+  }
+
+  // ---- Memory.
+
+  // The registration of the block in which these bytes are. Null: they aren't in the arena, or registering failed.
+  const RdmaRegion* region_of(Bytes bytes, RdmaAccess access) {
+    const std::optional<Arena::Place> at = arena_ != nullptr ? arena_->find(bytes) : std::nullopt;
+    return at ? region_at(*at, bytes, access) : nullptr;
+  }
+
+  const RdmaRegion* region_at(const Arena::Place& at, Bytes bytes, RdmaAccess access) {
+    Shared& shared = shared_[{at.block, access}];
+    if (!shared.region) {
+      auto region = link_->devices()->region(link_->domain(), *arena_, at, bytes, access);
+      if (!region) {
+        check(tl::unexpected(region.error()));
+        return nullptr;
+      }
+      shared.region = std::move(*region);
+    }
+    return shared.region.get();
+  }
+
+  // The place of these bytes in a block that the peer knows. Empty: the peer can't know it.
+  std::optional<Arena::Place> shared_place(Bytes bytes, RdmaBlock::Use use) {
+    const std::optional<Arena::Place> at = arena_ != nullptr ? arena_->find(bytes) : std::nullopt;
+    if (!at || at->offset % sizeof(float) != 0) return std::nullopt;
+    const RdmaAccess access = use == RdmaBlock::Use::kRead ? RdmaAccess::kPeerReads : RdmaAccess::kPeerWrites;
+    const RdmaRegion* const region = region_at(*at, bytes, access);
+    if (region == nullptr) return std::nullopt;
+    Shared& shared = shared_[{at->block, access}];
+    if (shared.is_announced) return at;
+    if (announced_ == kMaxRdmaBlocks || !link_->may_send()) return std::nullopt;
+    const auto description = encode(RdmaBlock{.block = at->block,
+                                              .use = use,
+                                              .key = region->remote_key(),
+                                              .address = reinterpret_cast<std::uintptr_t>(region->bytes().data()),
+                                              .bytes = region->bytes().size()});
+    const Bytes part(description);
+    is_exposed_ = true;
+    ++announced_;
+    shared.is_announced = true;
+    check(link_->send(RdmaMessage::Kind::kBlock, {&part, 1}));
+    return failure_ ? std::nullopt : at;
+  }
+
+  bool have(std::unique_ptr<RdmaBuffer>& buffer, std::size_t bytes) {
+    if (buffer) return true;
+    auto made = RdmaBuffer::make(link_->domain(), bytes);
+    if (!made) {
+      link_->devices()->set_failed();
+      check(tl::unexpected(made.error()));
+      return false;
+    }
+    buffer = std::move(*made);
+    return true;
+  }
+
+  // Writes a copy of the payload into the memory that the peer has offered. Returns false if there is no room for the
+  // copy now, or the peer hasn't offered this memory.
+  bool write_answer(Bytes payload, std::uint64_t at) {
+    if (!region_.holds(at, payload.size()) || staging_.pieces() == kRdmaMaxWrites) return false;
+    if (!have(staged_, kStagingBytes)) return false;
+    const std::optional<std::size_t> piece = staging_.take(payload.size());
+    if (!piece) return false;
+    const MutableBytes copy = staged_->bytes().subspan(*piece, payload.size());
+    std::memcpy(copy.data(), payload.data(), payload.size());
+    const Status written = link_->write(copy, staged_->key(), {region_.address + at, payload.size(), region_.key});
+    check(written);
+    return written.has_value();
+  }
+
+  // ---- What happens on the device.
+
+  void take_completions() {
+    for (;;) {
+      const auto completed = link_->poll();
+      if (!completed) return check(tl::unexpected(completed.error()));
+      if (completed->empty()) break;
+      for (const RdmaLink::Completion& one : *completed) {
+        if (one.status != IBV_WC_SUCCESS)
+          completion_failed(one);
+        else if (one.work == RdmaLink::Work::kReceive)
+          check(message_arrived(one));
+        else if (one.work == RdmaLink::Work::kSend)
+          link_->send_completed(one.slot);
+        else if (one.work == RdmaLink::Work::kWrite)
+          staging_.free_oldest();
+        else
+          --reads_, is_fetched_ = true;
+      }
+    }
+    if (!is_over()) check(link_->return_credits());
+  }
+
+  void completion_failed(const RdmaLink::Completion& one) {
+    take_events();  // if the peer has closed the connection, that is the reason
+    const char* const what = one.work == RdmaLink::Work::kReceive ? "receive"
+                             : one.work == RdmaLink::Work::kSend  ? "send"
+                             : one.work == RdmaLink::Work::kWrite ? "write to memory of the peer"
+                                                                  : "read from memory of the peer";
+    check(fail(ErrorCode::kUnavailable,
+               std::string("the RDMA device can't ") + what + ": " + ::ibv_wc_status_str(one.status)));
+  }
+
+  Status message_arrived(const RdmaLink::Completion& one) {
+    const Bytes whole = link_->received(one);
+    const Result<RdmaMessage> message = decode_message(whole);
+    if (!message) return tl::unexpected(message.error());
+    if (Status returned = link_->credits().returned(message->credits); !returned) return returned;
+    if (message->kind == RdmaMessage::Kind::kCredits) return link_->post_receive(one.slot);
+    if (Status arrived = link_->credits().arrived(); !arrived) return arrived;
+    const Bytes body = whole.subspan(kMessageBytes);
+    if (message->kind == RdmaMessage::Kind::kBytes) {
+      received_.push_back({one.slot, body});
+      return {};
+    }
+    const Result<RdmaBlock> block = decode_block(body);
+    if (!block) return tl::unexpected(block.error());
+    empty_slot(one.slot);
+    return link_->peer_blocks().add(*block);
+  }
+
+  void take_events() {
+    rdma_cm_event* event = nullptr;
+    while (::rdma_get_cm_event(link_->events(), &event) == 0) {
+      const rdma_cm_event_type kind = event->event;
+      ::rdma_ack_cm_event(event);
+      if (kind == RDMA_CM_EVENT_DISCONNECTED)
+        is_closed_by_peer_ = true;
+      else if (kind == RDMA_CM_EVENT_DEVICE_REMOVAL)
+        check(fail(ErrorCode::kUnavailable, "the RDMA device was removed"));
+      else if (kind == RDMA_CM_EVENT_CONNECT_ERROR || kind == RDMA_CM_EVENT_UNREACHABLE ||
+               kind == RDMA_CM_EVENT_REJECTED)
+        check(fail(ErrorCode::kUnavailable, std::string("the connection wasn't made: ") + ::rdma_event_str(kind)));
+    }
+  }
+
+  void watch_events() {
+    events_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       PlacedHandler(event_memory_, [self = shared_from_this()](const asio::error_code& error) {
+                         if (error || self->is_over_and_out()) return;
+                         self->take_events();
+                         self->watch_events();
+                         self->turn();
+                       }));
+  }
+
+  void watch_completions() {
+    completions_.async_wait(
+        asio::posix::stream_descriptor::wait_read,
+        PlacedHandler(completion_memory_, [self = shared_from_this()](const asio::error_code& error) {
+          if (error || self->is_over_and_out() || self->is_ended_) return;
+          self->link_->take_signals();
+          // What completes between these two calls signals again.
+          self->check(self->link_->arm());
+          self->take_completions();
+          self->watch_completions();
+          self->turn();
+        }));
+  }
+
+  void post_turn() {
+    if (is_closed_ || std::exchange(is_turn_posted_, true)) return;
+    asio::post(loop_, PlacedHandler(turn_memory_, [self = shared_from_this()] {
+                 self->is_turn_posted_ = false;
+                 self->turn();
+               }));
+  }
+
+  // Calls those who wait, if they can go on.
+  void turn() {
+    if (is_closed_) return closing_turn();
+    if (fetching_ && !is_fetched_ && is_over()) take_completions();  // the payload may have arrived before the end
+    if (fetching_ && (is_fetched_ || is_over())) {
+      if (is_fetched_ && fetched_by_copy_) std::memcpy(landing_.data(), fetch_buffer_->bytes().data(), landing_.size());
+      const Status fetched = is_fetched_          ? Status()
+                             : is_closed_by_peer_ ? Status(closed_by_peer())
+                                                  : Status(tl::unexpected(*failure_));
+      std::exchange(fetching_, nullptr)->on_fetched(fetched);
+    }
+    if (writing_ && !is_closed_ && can_write()) std::exchange(writing_, nullptr)->on_writable();
+    if (reading_ && !is_closed_ && can_read()) std::exchange(reading_, nullptr)->on_readable();
+  }
+
+  // ---- The end.
+
+  bool is_over_and_out() const { return link_ == nullptr; }
+
+  void linger(void (*at_the_end)(Core&)) {
+    linger_.expires_after(kLinger);
+    linger_.async_wait([self = shared_from_this(), at_the_end](const asio::error_code& error) {
+      if (!error && self->link_ != nullptr) at_the_end(*self);
+    });
+  }
+
+  // Waits until what was sent has arrived, and then until the peer knows that the connection has ended.
+  void closing_turn() {
+    if (link_ == nullptr) return;
+    if (!is_ended_ && (link_->sends_under_way() == 0 || is_over())) return end();
+    if (is_ended_ && is_closed_by_peer_) let_go();
+  }
+
+  void end() {
+    linger_.cancel();
+    is_ended_ = true;
+    link_->end();
+    shared_.clear();
+    staged_.reset();
+    fetch_buffer_.reset();
+    received_.clear();
+    asio::error_code ignored;
+    completions_.cancel(ignored);
+    if (is_over()) return let_go();
+    linger([](Core& self) { self.let_go(); });
+  }
+
+  void let_go() {
+    if (link_ == nullptr) return;
+    linger_.cancel();
+    events_.release();
+    completions_.release();
+    link_->end();
+    link_.reset();
+  }
+
+  asio::io_context& loop_;
+  asio::posix::stream_descriptor events_;       // the link owns its descriptor
+  asio::posix::stream_descriptor completions_;  // and this one
+  asio::steady_timer linger_;
+  std::unique_ptr<RdmaLink> link_;  // null once the link has gone
+  Fifo<Received> received_;
+  std::shared_ptr<ByteChannelUser> reading_;
+  std::shared_ptr<ByteChannelUser> writing_;
+  std::shared_ptr<ByteChannelUser> fetching_;
+  std::optional<Error> failure_;
+  bool is_closed_ = false;  // by this end
+  bool is_ended_ = false;   // the queue pair is destroyed
+  bool is_closed_by_peer_ = false;
+  bool is_exposed_ = false;  // the peer may access memory of this process
+  bool is_turn_posted_ = false;
+  HandlerMemory event_memory_;
+  HandlerMemory completion_memory_;
+  HandlerMemory turn_memory_;
+
+  const Arena* arena_ = nullptr;  // of this process; null: nothing is shared
+  std::map<std::pair<std::uint64_t, RdmaAccess>, Shared> shared_;
+  std::size_t announced_ = 0;
+  MutableBytes offered_;  // the memory of this process that the peer may write to
+  RemoteBytes region_;    // the memory that the peer has offered
+
+  RemoteBytes lent_;      // the payload to fetch
+  MutableBytes landing_;  // where it is to land
+  bool fetched_by_copy_ = false;
+  bool is_fetched_ = false;                   // it has arrived
+  std::uint32_t reads_ = 0;                   // under way
+  std::unique_ptr<RdmaBuffer> fetch_buffer_;  // for a landing that can't be registered
+  Staging staging_{kStagingBytes};
+  std::unique_ptr<RdmaBuffer> staged_;  // the buffer of staging_
+};
+
+class RdmaChannel::Detached final : public DetachedChannel {
+ public:
+  explicit Detached(Moved moved) : moved_(std::move(moved)) {}
+  std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
+    auto core = std::make_shared<Core>(loop, std::move(moved_));
+    core->start();
+    return std::make_unique<RdmaChannel>(std::move(core));
+  }
+
+ private:
+  Moved moved_;
+};
+
+RdmaChannel::RdmaChannel(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+RdmaChannel::~RdmaChannel() {
+  core_->close();
+}
+
+std::unique_ptr<RdmaChannel> RdmaChannel::open(asio::io_context& loop, std::unique_ptr<RdmaLink> link) {
+  auto core = std::make_shared<Core>(loop, Moved{.link = std::move(link)});
+  core->start();
+  return std::make_unique<RdmaChannel>(std::move(core));
+}
+
+Result<ByteChannel::Read> RdmaChannel::read_some(std::span<const iovec> buffers) {
+  return core_->read_some(buffers);
+}
+Result<std::size_t> RdmaChannel::write_some(std::span<const iovec> buffers) {
+  return core_->write_some(buffers);
+}
+void RdmaChannel::wait_readable(std::shared_ptr<ByteChannelUser> user) {
+  core_->wait_readable(std::move(user));
+}
+void RdmaChannel::wait_writable(std::shared_ptr<ByteChannelUser> user) {
+  core_->wait_writable(std::move(user));
+}
+void RdmaChannel::close() {
+  core_->close();
+}
+std::unique_ptr<DetachedChannel> RdmaChannel::detach() {
+  return std::make_unique<Detached>(core_->release());
+}
+void RdmaChannel::share(const Arena& arena) {
+  core_->share(arena);
+}
+std::optional<PayloadPlace> RdmaChannel::place(const OutgoingFrame& frame) {
+  return core_->place(frame);
+}
+Result<PeerMemory> RdmaChannel::take(const PayloadPlace& place, std::uint64_t payload_bytes) {
+  return core_->take(place, payload_bytes);
+}
+void RdmaChannel::fetch(MutableBytes landing, std::shared_ptr<ByteChannelUser> user) {
+  core_->fetch(landing, std::move(user));
+}
+
+}  // namespace disttrain::transport

@@ -1,0 +1,116 @@
+#include "transport/rdma/device.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "transport/tcp/socket.h"
+
+namespace disttrain::transport {
+namespace {
+
+std::string memlock_words() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "an unknown amount of";
+  return limit.rlim_cur == RLIM_INFINITY ? "any amount of" : std::to_string(limit.rlim_cur / 1024) + " KiB of";
+}
+
+template <typename Map>
+void drop_expired(Map& map) {
+  std::erase_if(map, [](const auto& item) { return item.second.expired(); });
+}
+
+}  // namespace
+
+bool has_rdma_devices() {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator devices("/sys/class/infiniband", ignored);
+  return !ignored && devices != std::filesystem::directory_iterator() &&
+         ::access("/dev/infiniband/rdma_cm", R_OK | W_OK) == 0;
+}
+
+tl::unexpected<Error> rdma_error(const std::string& what, int error) {
+  std::string text = "can't " + what + ": " + system_words(error);
+  if (error == ENOMEM)
+    text += "; this process may lock " + memlock_words() +
+            " memory, and RDMA needs all that it sends: run `ulimit -l unlimited`, or install the drop-ins for RDMA "
+            "(LimitMEMLOCK) from /usr/share/disttrain/systemd";
+  const bool is_forbidden = error == EPERM || error == EACCES;
+  return fail(is_forbidden ? ErrorCode::kNoPermission : ErrorCode::kUnavailable, std::move(text));
+}
+
+void refuse(rdma_cm_id* id, const std::string& why) {
+  constexpr std::size_t kMost = 148;  // rdma_reject(3)
+  ::rdma_reject(id, why.data(), static_cast<std::uint8_t>(std::min(why.size(), kMost)));
+}
+
+Result<EventChannel> make_event_channel() {
+  EventChannel channel(::rdma_create_event_channel());
+  if (!channel) return rdma_error("open /dev/infiniband/rdma_cm", errno);
+  ::fcntl(channel->fd, F_SETFL, ::fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+  ::fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
+  return channel;
+}
+
+Result<std::shared_ptr<const RdmaRegion>> register_memory(std::shared_ptr<const RdmaDomain> domain, MutableBytes bytes,
+                                                          RdmaAccess access) {
+  std::unique_ptr<ibv_mr, DestroyRdma> region(
+      ::ibv_reg_mr(domain->get(), bytes.data(), bytes.size(), static_cast<int>(access)));
+  if (!region) return rdma_error("register " + std::to_string(bytes.size()) + " bytes with the RDMA device", errno);
+  return std::make_shared<const RdmaRegion>(std::move(domain), std::move(region));
+}
+
+Result<std::unique_ptr<RdmaBuffer>> RdmaBuffer::make(std::shared_ptr<const RdmaDomain> domain, std::size_t bytes) {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return rdma_error("get " + std::to_string(bytes) + " bytes of memory", errno);
+  // A child would share the pages at first, and then this process might write to others than the device reads.
+  ::madvise(memory, bytes, MADV_DONTFORK);
+  std::unique_ptr<RdmaBuffer> buffer(new RdmaBuffer(MutableBytes(static_cast<std::byte*>(memory), bytes)));
+  auto region = register_memory(std::move(domain), buffer->bytes_, RdmaAccess::kLocal);
+  if (!region) return tl::unexpected(region.error());
+  buffer->region_ = std::move(*region);
+  return buffer;
+}
+
+RdmaBuffer::~RdmaBuffer() {
+  region_.reset();
+  ::munmap(bytes_.data(), bytes_.size());
+}
+
+Result<std::shared_ptr<const RdmaDomain>> RdmaDevices::domain(ibv_context* device) {
+  const std::scoped_lock lock(mutex_);
+  if (const auto found = domains_.find(device); found != domains_.end())
+    if (auto domain = found->second.lock()) return domain;
+  RdmaDomain made(::ibv_alloc_pd(device));
+  if (!made) return rdma_error("make a protection domain of the RDMA device", errno);
+  auto domain = std::make_shared<const RdmaDomain>(std::move(made));
+  drop_expired(domains_);
+  domains_[device] = domain;
+  return domain;
+}
+
+Result<std::shared_ptr<const RdmaRegion>> RdmaDevices::region(const std::shared_ptr<const RdmaDomain>& domain,
+                                                              const Arena& arena, const Arena::Place& at, Bytes bytes,
+                                                              RdmaAccess access) {
+  const MutableBytes block(const_cast<std::byte*>(bytes.data()) - at.offset, at.block_bytes);
+  const std::scoped_lock lock(mutex_);
+  const RegionKey key(domain.get(), &arena, at.block, access);
+  if (const auto found = regions_.find(key); found != regions_.end())
+    if (auto region = found->second.lock(); region && region->bytes().data() == block.data()) return region;
+  auto region = register_memory(domain, block, access);
+  if (!region) {
+    set_failed();
+    return region;
+  }
+  drop_expired(regions_);
+  regions_[key] = *region;
+  return region;
+}
+
+}  // namespace disttrain::transport

@@ -1,0 +1,25 @@
+// Dialling by rdma_cm, and listening.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "transport/connection.h"
+#include "transport/rdma/device.h"
+
+namespace disttrain::transport {
+
+// As Transport::dial().
+void dial_rdma(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
+               std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic,
+               std::function<void(Result<std::unique_ptr<Connection>>)> done);
+
+// Listens at `address`, which has a port. Null channels of peers are refused with a reason that their logs show.
+Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& loop, const std::string& address,
+                                              const ListenerLimits& limits, std::shared_ptr<RdmaDevices> devices,
+                                              std::shared_ptr<Traffic> traffic,
+                                              std::function<void(std::unique_ptr<Arrival>)> on_arrival);
+
+}  // namespace disttrain::transport

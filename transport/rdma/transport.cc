@@ -1,0 +1,124 @@
+#include "transport/rdma/transport.h"
+
+#include <utility>
+
+#include "transport/rdma/device.h"
+#include "transport/rdma/dial.h"
+#include "transport/shm/transport.h"
+#include "transport/tcp/socket.h"
+#include "transport/tcp/transport.h"
+
+namespace disttrain::transport {
+namespace {
+
+using Done = std::function<void(Result<std::unique_ptr<Connection>>)>;
+
+std::unique_ptr<Transport> make_base(const RdmaOptions& options, std::shared_ptr<Traffic>& traffic) {
+  if (options.is_required) {
+    auto tcp = std::make_unique<TcpTransport>(options.tcp);
+    traffic = tcp->shared_traffic();
+    return tcp;
+  }
+  auto shm = std::make_unique<ShmTransport>(ShmOptions{.cluster = options.cluster, .tcp = options.tcp});
+  traffic = shm->shared_traffic();
+  return shm;
+}
+
+// Whether the address is a numeric one of this host.
+bool is_here(const std::string& address) {
+  const Result<HostAndPort> parsed = parse_address(address);
+  if (!parsed) return false;
+  const std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
+  return !endpoints.empty() && is_of_this_host(endpoints.front());
+}
+
+// A listener of the base transport, and one of rdma_cm.
+class TwoListeners final : public Listener {
+ public:
+  TwoListeners(std::unique_ptr<Listener> base, std::unique_ptr<Listener> rdma)
+      : base_(std::move(base)), rdma_(std::move(rdma)) {}
+  const std::string& address() const override { return base_->address(); }
+  std::uint64_t refused() const override { return base_->refused() + rdma_->refused(); }
+
+ private:
+  const std::unique_ptr<Listener> base_;
+  const std::unique_ptr<Listener> rdma_;
+};
+
+}  // namespace
+
+// Dials by RDMA, or with the base transport.
+class RdmaTransport::ForSteps final : public Transport {
+ public:
+  explicit ForSteps(RdmaTransport& owner) : owner_(owner) {}
+
+  const char* name() const override { return owner_.name(); }
+  Result<std::unique_ptr<Listener>> listen(asio::io_context& loop, const std::string& address,
+                                           const ListenerLimits& limits,
+                                           std::function<void(std::unique_ptr<Arrival>)> on_arrival) override {
+    return owner_.listen(loop, address, limits, std::move(on_arrival));
+  }
+  const Traffic& traffic() const override { return owner_.traffic(); }
+
+  void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
+            Done done) override {
+    if (owner_.options_.is_required)
+      return dial_rdma(loop, address, hello, deadline, owner_.devices_, owner_.traffic_, std::move(done));
+    Transport& base = owner_.base_->for_steps();
+    if (!has_rdma_devices() || owner_.devices_->has_failed() || is_here(address))
+      return base.dial(loop, address, hello, deadline, std::move(done));
+    // The hello's bytes may change when this call returns.
+    auto header = hello.header;
+    std::vector<std::byte> control(hello.control.begin(), hello.control.end());
+    auto otherwise = [&loop, &base, address, header, control = std::move(control), deadline,
+                      done = std::move(done)](Result<std::unique_ptr<Connection>> made) {
+      if (made) return done(std::move(made));
+      OutgoingFrame again;
+      again.header = header;
+      again.control = control;
+      base.dial(loop, address, again, deadline, done);
+    };
+    // Half of the time is left for the other way.
+    dial_rdma(loop, address, hello, deadline / 2, owner_.devices_, owner_.traffic_, std::move(otherwise));
+  }
+
+ private:
+  RdmaTransport& owner_;
+};
+
+RdmaTransport::RdmaTransport(RdmaOptions options)
+    : options_(std::move(options)),
+      base_(make_base(options_, traffic_)),
+      devices_(std::make_shared<RdmaDevices>()),
+      for_steps_(std::make_unique<ForSteps>(*this)) {}
+
+RdmaTransport::~RdmaTransport() = default;
+
+Transport& RdmaTransport::for_steps() {
+  return *for_steps_;
+}
+
+void RdmaTransport::dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello,
+                         Duration deadline, Done done) {
+  base_->dial(loop, address, hello, deadline, std::move(done));
+}
+
+Result<std::unique_ptr<Listener>> RdmaTransport::listen(asio::io_context& loop, const std::string& address,
+                                                        const ListenerLimits& own_limits,
+                                                        std::function<void(std::unique_ptr<Arrival>)> on_arrival) {
+  ListenerLimits limits = own_limits;
+  if (!limits.count) limits.count = std::make_shared<PeerCount>();
+  Result<std::unique_ptr<Listener>> base = base_->listen(loop, address, limits, on_arrival);
+  if (!base) return base;
+  Result<std::unique_ptr<Listener>> rdma =
+      has_rdma_devices()
+          ? listen_rdma(loop, (*base)->address(), limits, devices_, traffic_, std::move(on_arrival))
+          : fail(ErrorCode::kUnavailable,
+                 "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
+  if (rdma) return std::make_unique<TwoListeners>(std::move(*base), std::move(*rdma));
+  if (!options_.is_required) return base;
+  return fail(rdma.error().code,
+              "can't listen on " + address + " by RDMA (transport.kind = \"rdma\"): " + rdma.error().message);
+}
+
+}  // namespace disttrain::transport
