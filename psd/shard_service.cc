@@ -144,8 +144,10 @@ void ShardService::before_update(BucketId bucket) {
 
 void ShardService::adopt_channel(transport::Arrival& arrival, Member worker) {
   const ChannelId id(next_channel_++);
+  std::unique_ptr<transport::Connection> connection = arrival.adopt(place_.loop);
+  connection->share(shard_.arena());
   channels_.push_back(
-      std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id, worker, arrival.adopt(place_.loop)));
+      std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id, worker, std::move(connection)));
   channels_.back()->start();
   handle(ChannelOpened{id, worker});
 }

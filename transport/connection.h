@@ -31,8 +31,10 @@ using MutableBytes = std::span<std::byte>;
 enum class Payload {
   // Until on_sent(cookie). If the cookie is 0: until an answer of the peer shows that the payload has arrived.
   kFrozenUntilSent,
-  // Until an answer of the peer shows that it doesn't use the payload any more. If both ends share memory, the peer may
-  // read the payload in place. on_sent(cookie) comes when the transport itself doesn't need it any more.
+  // Until an answer of the peer shows that it doesn't use the payload any more. If both ends share memory, or are
+  // joined
+  // by RDMA, the peer may read the payload in place. on_sent(cookie) comes when the transport itself doesn't need it
+  // any more.
   kFrozenUntilAnswered,
   // Only until send() returns. send() tries one write straight from the payload, and copies the rest.
   kCopied,
@@ -45,9 +47,9 @@ struct OutgoingFrame {
   Payload lifetime = Payload::kFrozenUntilSent;
   std::uint64_t cookie = 0;  // the argument of on_sent(); if it is 0, on_sent() isn't called, which saves a turn
 
-  // If both ends share memory, the peer may write the payloads of its answers into the memory that the newest frame has
-  // offered here, before it sends them. So the caller must not use this memory while an answer is due. Empty: the offer
-  // of an earlier frame stays.
+  // If both ends share memory, or are joined by RDMA, the peer may write the payloads of its answers into the memory
+  // that the newest frame has offered here, before it sends them. So the caller must not use this memory while an
+  // answer is due. Empty: the offer of an earlier frame stays.
   MutableBytes answers = {};
   // For an answer: the byte of the peer's offered memory at which the payload belongs. The peer's payload_landing()
   // must return the same memory for it.
@@ -106,8 +108,8 @@ class Connection {
   virtual void send(const OutgoingFrame& frame) = 0;
   virtual std::size_t queued_bytes() const = 0;
 
-  // Lets the peer read payloads and write answers in blocks of this arena, if both ends are on one host. The arena must
-  // be shared, and outlive the connection.
+  // Lets the peer read payloads and write answers in blocks of this arena. Between processes of one host the arena must
+  // be shared. With RDMA any arena will do, and landings in it need no copy. The arena must outlive the connection.
   virtual void share(const Arena&) {}
 
   // While receiving is paused, the connection receives at most the rest of the current frame, and doesn't pass this
@@ -119,7 +121,7 @@ class Connection {
   // frames that have no payload or are kCopied are still sent, as far as the kernel takes them at once.
   virtual void close() = 0;
 
-  // How the bytes travel: "tcp", "shm" or "memory".
+  // How the bytes travel: "tcp", "shm", "rdma" or "memory".
   virtual const char* wire() const = 0;
   // The peer's address for logs and errors: "127.0.0.1:7110".
   virtual const std::string& peer() const = 0;

@@ -58,6 +58,7 @@ class Shard {
   // Before the first event the caller may fill the store with values. After it, the caller may only take copies.
   ShardStore& store() { return store_; }
   std::uint64_t bytes() const { return store_.bytes(); }
+  const Arena& arena() const { return store_.arena(); }
 
  private:
   template <typename AnyEvent>

@@ -110,6 +110,8 @@ class ShardStore {
   std::shared_ptr<const ShardCopy> copy();
 
   std::uint64_t bytes() const;  // size of all memory blocks, touched or not
+  // The arena of all landings.
+  const Arena& arena() const { return arena_; }
 
  private:
   // A contiguous part of a bucket in which all variables are of the same kind, and weight decay is for all of them or
