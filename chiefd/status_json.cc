@@ -129,10 +129,11 @@ json evaluation_json(const std::optional<EvaluationStatus>& evaluation) {
 
 // An entry whose task is null means that the job waits for `count` more workers, whichever they are.
 json wires_json(Wires wires) {
-  if ((wires & (kTcpWire | kShmWire)) == (kTcpWire | kShmWire)) return "shm and tcp";
-  if ((wires & kShmWire) != 0) return "shm";
-  if ((wires & kTcpWire) != 0) return "tcp";
-  return nullptr;
+  std::string names;
+  for (const auto& [wire, name] :
+       {std::pair(kShmWire, "shm"), std::pair(kRdmaWire, "rdma"), std::pair(kTcpWire, "tcp")})
+    if ((wires & wire) != 0) names += (names.empty() ? "" : " and ") + std::string(name);
+  return names.empty() ? json(nullptr) : json(names);
 }
 
 json waits_for_json(const JobStatus& status, const ChiefStatus& chief) {

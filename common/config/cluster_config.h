@@ -40,7 +40,7 @@ struct WorkerConfig {
 };
 
 struct TransportConfig {
-  std::string kind = "auto";          // auto | tcp | shm
+  std::string kind = "auto";          // auto | tcp | shm | rdma
   std::uint32_t credits = 4;          // 1..64 frames outstanding per channel
   std::uint32_t max_connections = 0;  // the most accepted connections of a task; 0: see max_connections_of()
   Duration hello_timeout = std::chrono::seconds(2);

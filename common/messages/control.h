@@ -116,6 +116,7 @@ struct OpenJob {
 using Wires = std::uint8_t;
 inline constexpr Wires kTcpWire = 1;
 inline constexpr Wires kShmWire = 2;
+inline constexpr Wires kRdmaWire = 4;
 
 struct JobOpened {
   JobId job;

@@ -8,13 +8,13 @@ namespace disttrain::transport {
 namespace {
 
 TEST(TransportFactory, MakesTheTransportThatTheConfigurationNames) {
-  for (const char* kind : {"auto", "tcp", "shm"}) {
+  for (const char* kind : {"auto", "tcp", "shm", "rdma"}) {
     TransportConfig config;
     config.kind = kind;
     const auto transport = make_transport(config, "test");
     ASSERT_TRUE(transport) << transport.error().message;
     EXPECT_STREQ((*transport)->name(), kind);
-    // Only these two have another way for the connections of a step.
+    // These have another way for the connections of a step.
     EXPECT_EQ(&(*transport)->for_steps() == transport->get(), std::string_view(kind) == "tcp");
   }
   EXPECT_STREQ(make_client_transport()->name(), "tcp");
@@ -22,11 +22,11 @@ TEST(TransportFactory, MakesTheTransportThatTheConfigurationNames) {
 
 TEST(TransportFactory, RefusesAKindThatThisVersionDoesNotHave) {
   TransportConfig config;
-  config.kind = "rdma";
+  config.kind = "quic";
   const auto transport = make_transport(config, "test");
   ASSERT_FALSE(transport);
   EXPECT_EQ(transport.error().code, ErrorCode::kConfig);
-  EXPECT_NE(transport.error().message.find("transport.kind = \"rdma\""), std::string::npos);
+  EXPECT_NE(transport.error().message.find("transport.kind = \"quic\""), std::string::npos);
 }
 
 TEST(TransportFactory, RefusesACongestionControlThatTheKernelDoesNotHave) {

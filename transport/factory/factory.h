@@ -11,9 +11,9 @@
 namespace disttrain::transport {
 
 // Makes the transport that [transport] in cluster.toml asks for. With "auto" each connection of a step takes shared
-// memory if both ends are on one host and belong to one user, and else tcp. `cluster` is the cluster's name. kConfig:
-// this version has no transport of that kind, or the kernel lacks the congestion control. kNoPermission and
-// kUnavailable are errors of the kernel.
+// memory if both ends are on one host and belong to one user, else RDMA if both hosts have a device, and else tcp.
+// `cluster` is the cluster's name. kConfig: this version has no transport of that kind, or the kernel lacks the
+// congestion control. kNoPermission and kUnavailable are errors of the kernel.
 Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster);
 
 // Makes a transport for the command line, which has no cluster.toml. This transport reaches every task.

@@ -47,7 +47,7 @@ class PsExchange::Link final : public transport::ConnectionHandler {
   Wires wire() const {
     if (!open_) return 0;
     const std::string_view wire = connection_->wire();
-    return wire == "tcp" ? kTcpWire : wire == "shm" ? kShmWire : Wires{0};
+    return wire == "tcp" ? kTcpWire : wire == "shm" ? kShmWire : wire == "rdma" ? kRdmaWire : Wires{0};
   }
 
   void send(const transport::OutgoingFrame& frame) {

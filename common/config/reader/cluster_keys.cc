@@ -75,7 +75,8 @@ Keys chief_keys(ChiefConfig& chief) {
 
 Keys transport_keys(TransportConfig& transport) {
   return {
-      {"kind", choice<std::string>(transport.kind, {{"auto", "auto"}, {"tcp", "tcp"}, {"shm", "shm"}}, {"rdma"}),
+      {"kind",
+       choice<std::string>(transport.kind, {{"auto", "auto"}, {"tcp", "tcp"}, {"shm", "shm"}, {"rdma", "rdma"}}),
        "how tensors travel"},
       {"credits", integer(transport.credits, 1, 64), "the most frames that a channel may have unanswered"},
       {"max_connections", integer(transport.max_connections, 0, 1'000'000),
