@@ -1,0 +1,122 @@
+"""Workers and ps exchange tensors by RDMA, between two addresses of one machine: with the same bits as over TCP, and with
+each failure noticed and overcome. Needs two RDMA devices with the addresses 10.77.0.1 and 10.77.0.2 (tools/rdma-vm)."""
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from harness import DIGITS, SystemTest
+from ports import free_ports
+from shm_test import JOB
+
+CLUSTER = """
+[cluster]
+name = "rdma"
+[chief]
+address = "10.77.0.1:{}"
+state_directory = "{folder}/chief"
+[metrics]
+listen = ""
+[transport]
+kind = "{kind}"
+[[ps]]
+address = "10.77.0.2:{}"
+[[ps]]
+address = "10.77.0.2:{}"
+[[worker]]
+address = "10.77.0.1:{}"
+[[worker]]
+address = "10.77.0.1:{}"
+"""
+
+
+def addresses():
+    return subprocess.run(["ip", "-brief", "address"], capture_output=True, text=True).stdout
+
+
+def counted(what):
+    """How many of them the kernel holds: "qp" or "mr", without the queue pairs of the kernel itself."""
+    shown = subprocess.run(["rdma", "resource", "show", what], capture_output=True, text=True, check=True).stdout
+    return len([line for line in shown.splitlines() if "comm [" not in line])
+
+
+@unittest.skipUnless(list(Path("/sys/class/infiniband").glob("*")), "this host has no RDMA device")
+@unittest.skipUnless("10.77.0.1/" in addresses() and "10.77.0.2/" in addresses(), "the devices have other addresses")
+class RdmaTest(SystemTest):
+    def cluster(self, kind):
+        path = self.folder / f"{kind}.toml"
+        path.write_text(CLUSTER.format(*free_ports(5), kind=kind, folder=self.folder / kind))
+        return path
+
+    def write_job(self, mode, train, checkpoint="", layers="[784, 400, 10]"):
+        path = self.folder / "job.toml"
+        path.write_text(JOB.format(mode=mode, train=train, layers=layers, checkpoint=checkpoint, digits=DIGITS))
+        return path
+
+    def hash_over(self, kind, job):
+        outcome = self.run_program("disttrain", "up", self.cluster(kind), "--job", job, "--json")
+        result = self.assert_finished(outcome)
+        self.assertEqual(result["transport"], {"auto": "shm"}.get(kind, kind))
+        return result["evaluation"]["parameters_hash"]
+
+    def test_bits_are_those_over_tcp(self):
+        for train in ("steps = 20", "steps = 20\npipeline = 1"):
+            with self.subTest(train=train):
+                job = self.write_job("sync", train)
+                self.assertEqual(self.hash_over("rdma", job), self.hash_over("tcp", job))
+
+    def test_each_mode_trains(self):
+        for mode, more in (("async", ""), ("ssp", "staleness = 3"), ("async", "pipeline = 1")):
+            with self.subTest(mode=mode):
+                self.hash_over("rdma", self.write_job(mode, f"steps = 30\n{more}"))
+        self.assertEqual(counted("qp"), 0)
+        self.assertEqual(counted("mr"), 0)
+
+    def test_auto_takes_shared_memory_on_one_host(self):
+        self.hash_over("auto", self.write_job("sync", "steps = 10"))
+
+    def start_long(self, kind="rdma"):
+        cluster = self.cluster(kind)
+        (self.folder / "checkpoints").mkdir()
+        job = self.write_job("sync", "steps = 1000000",
+                             f'[checkpoint]\ndirectory = "{self.folder}/checkpoints"\nevery_steps = 10')
+        self.up = self.start("disttrain", "up", cluster, "--job", job, "--json")
+        self.until_steps(20, "--cluster", cluster)
+        return cluster
+
+    def test_kills_are_overcome(self):
+        cluster = self.start_long()
+        for task in ("worker/0", "ps/1", "worker/1", "ps/0"):
+            before = self.status("--cluster", cluster)
+            os.kill(self.pid_of(before, task), signal.SIGKILL)
+            self.until(f"steps after the loss of {task}", lambda: self.has_moved(cluster, before, task))
+        self.assertEqual(self.status("--cluster", cluster)["transport"], "rdma")
+        self.up.send_signal(signal.SIGKILL)
+        for pid in self.processes_of_this_test():
+            os.kill(pid, signal.SIGKILL)
+        self.until("the registrations to be gone", lambda: counted("mr") == 0 and counted("qp") == 0)
+
+    def test_a_link_that_was_down_is_used_again(self):
+        cluster = self.start_long()
+        subprocess.run(["ip", "link", "set", "v0", "down"], check=True)
+        time.sleep(4)
+        before = self.status("--cluster", cluster)
+        subprocess.run(["ip", "link", "set", "v0", "up"], check=True)
+        subprocess.run(["ip", "route", "replace", "10.77.0.2", "dev", "v0", "src", "10.77.0.1", "table", "77"], check=True)
+        self.until("steps after the link is back", lambda: self.has_moved(cluster, before, None))
+        self.assertEqual(self.status("--cluster", cluster)["transport"], "rdma")
+
+    def has_moved(self, cluster, before, task):
+        now = self.status("--cluster", cluster)
+        if not now or now["state"] != "running" or not now["global_step"]:
+            return False
+        if task and self.pid_of(now, task) in (None, self.pid_of(before, task)):
+            return False
+        return now["generation"] > before["generation"] or now["global_step"] > before["global_step"] + 5
+
+
+if __name__ == "__main__":
+    unittest.main()
