@@ -160,10 +160,10 @@ Finding judge(const Memlock& memlock) {
     finding.found += ", " + unit.name + ": " + (unit.limit.empty() ? "systemd's default" : unit.limit);
     is_low = is_low || unit.limit != "infinity";
   }
-  if (!memlock.wants_rdma) {
+  if (memlock.rdma == RdmaWish::kNone) {
     finding.found += "; only RDMA needs more";
   } else if (is_low) {
-    finding.state = CheckState::kFail;
+    finding.state = memlock.rdma == RdmaWish::kRequired ? CheckState::kFail : CheckState::kWarn;
     finding.advice = memlock.units.empty()
                          ? "RDMA needs locked memory: run `ulimit -l unlimited` before you start the daemons"
                          : "RDMA needs locked memory: install the drop-ins for RDMA from /usr/share/disttrain/systemd; "
@@ -203,21 +203,32 @@ Finding judge(const Link& link) {
   return finding;
 }
 
-Finding judge_rdma(const std::vector<RdmaDevice>& devices, bool wants_rdma) {
-  Finding finding{"rdma", "", devices.empty() ? CheckState::kSkipped : CheckState::kOk, ""};
+Finding judge(const Rdma& rdma) {
+  Finding finding{"rdma", "", rdma.devices.empty() ? CheckState::kSkipped : CheckState::kOk, ""};
   bool is_active = false;
-  for (const RdmaDevice& device : devices) {
-    finding.found = with_comma(finding.found, device.name + " (" + with_comma(device.state, device.rate) + ")");
-    is_active = is_active || device.state.find("ACTIVE") != std::string::npos;
+  for (const RdmaDevice& device : rdma.devices) {
+    const std::string facts = with_comma(with_comma(device.state, device.rate), device.interface);
+    finding.found = with_comma(finding.found, device.name + " (" + facts + ")");
+    is_active = is_active || device.is_active();
   }
-  if (devices.empty()) finding.found = "no device";
-  if (!wants_rdma) {
+  if (rdma.devices.empty()) finding.found = "no device";
+  if (rdma.wish == RdmaWish::kNone) {
     finding.found += "; transport.kind doesn't need one";
-  } else if (!is_active) {
-    finding.state = CheckState::kFail;
+    return finding;
+  }
+  if (!is_active) {
     finding.advice =
         "transport.kind needs RDMA: load the device's driver and bring its port up, or set transport.kind to tcp";
+  } else if (!rdma.has_manager) {
+    finding.found += "; /dev/infiniband/rdma_cm can't be opened";
+    finding.advice = "load the kernel's module rdma_ucm (Debian: install rdma-core)";
+  } else if (!rdma.elsewhere.empty()) {
+    finding.found += "; no device has the address of " + rdma.elsewhere;
+    finding.advice = "in the cluster file, give " + rdma.elsewhere + " the address of a device's interface";
   }
+  if (finding.advice.empty()) return finding;
+  finding.state = rdma.wish == RdmaWish::kRequired ? CheckState::kFail : CheckState::kWarn;
+  if (rdma.wish == RdmaWish::kIfPossible) finding.advice += "; otherwise tensors travel between hosts over TCP";
   return finding;
 }
 

@@ -24,6 +24,9 @@ struct Finding {
   std::string advice{};  // how to repair it; only with kWarn and kFail
 };
 
+// What the cluster file's transport.kind asks for. kIfPossible: tasks of two hosts use TCP otherwise.
+enum class RdmaWish { kNone, kIfPossible, kRequired };
+
 struct Memlock {
   struct Unit {
     std::string name;   // "psd.service"
@@ -31,7 +34,7 @@ struct Memlock {
   };
   std::optional<std::uint64_t> limit_bytes;  // the limit of this process; none = unlimited
   std::vector<Unit> units;                   // the installed units of psd and workerd, which may use RDMA
-  bool wants_rdma = false;
+  RdmaWish rdma = RdmaWish::kNone;
 };
 Finding judge(const Memlock& memlock);
 
@@ -57,10 +60,18 @@ Finding judge(const Link& link);
 
 struct RdmaDevice {
   std::string name;
-  std::string state;  // "4: ACTIVE"
-  std::string rate;   // "100 Gb/sec (4X EDR)"
+  std::string state;         // "4: ACTIVE"
+  std::string rate;          // "100 Gb/sec (4X EDR)"
+  std::string interface {};  // the network interface whose addresses it has: "eth2"; "" = none
+  bool is_active() const { return state.find("ACTIVE") != std::string::npos; }
 };
-Finding judge_rdma(const std::vector<RdmaDevice>& devices, bool wants_rdma);
+struct Rdma {
+  std::vector<RdmaDevice> devices;
+  bool has_manager = true;  // this process may use rdma_cm
+  std::string elsewhere{};  // the ps and workers of this host whose addresses no active device has: "ps/0, worker/1"
+  RdmaWish wish = RdmaWish::kNone;
+};
+Finding judge(const Rdma& rdma);
 
 struct Clock {
   std::optional<bool> is_synchronised;  // none: the kernel doesn't say

@@ -1,5 +1,6 @@
 // disttrain doctor [CLUSTER]: checks whether this host can run its tasks. Use it before they start, or when something
 // is slow. It changes nothing. host.h and ports.h collect facts about the host; checks.h judges them.
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
 #include <iostream>
@@ -124,6 +125,29 @@ void check_nic(const Found& host, std::vector<Finding>& findings) {
   if (!has_own)
     findings.push_back(
         skipped("nic", "none of the cluster file's addresses belongs to this host (" + daemon::host_name() + ")"));
+}
+
+Rdma find_rdma(const Found& host) {
+  Rdma rdma{find_rdma_devices(), may_use_rdma_cm()};
+  if (!host.cluster) return rdma;
+  const std::string& kind = host.cluster->transport.kind;
+  bool has_others = false;
+  for (const Host& one : host.hosts) has_others = has_others || !one.found.is_own;
+  if (kind == "rdma") rdma.wish = RdmaWish::kRequired;
+  if (kind == "auto" && has_others && !rdma.devices.empty()) rdma.wish = RdmaWish::kIfPossible;
+  std::map<std::string, std::string> interfaces;  // by address
+  for (const Interface& one : find_interfaces()) interfaces[one.address] = one.link.name;
+  for (const Host& one : host.hosts) {
+    const auto is_its = [&interfaces, &one](const RdmaDevice& device) {
+      const auto found = interfaces.find(one.found.address);
+      return device.is_active() && found != interfaces.end() && found->second == device.interface;
+    };
+    if (!one.found.is_own || std::ranges::any_of(rdma.devices, is_its)) continue;
+    std::vector<TaskId> tasks = one.tasks;
+    std::erase_if(tasks, [](TaskId task) { return task.role != Role::kPs && task.role != Role::kWorker; });
+    if (!tasks.empty()) rdma.elsewhere += (rdma.elsewhere.empty() ? "" : ", ") + names_of(tasks);
+  }
+  return rdma;
 }
 
 // Compares this host's clock with the time that the chief's status reports.
@@ -267,11 +291,11 @@ int doctor(const DoctorOptions& options) {
   }
   const auto host = find(options);
   if (!host) return daemon::report("disttrain doctor", host.error());
-  const bool wants_rdma = host->cluster && host->cluster->transport.kind == "rdma";
+  const Rdma rdma = find_rdma(*host);
 
-  std::vector<Finding> findings = {judge(find_memlock(wants_rdma))};
+  std::vector<Finding> findings = {judge(find_memlock(rdma.wish))};
   check_nic(*host, findings);
-  findings.push_back(judge_rdma(find_rdma_devices(), wants_rdma));
+  findings.push_back(judge(rdma));
   check_clock(*host, findings);
   check_ports(*host, findings);
   check_gpus(*host, findings);

@@ -135,9 +135,9 @@ Folder look_at(Folder folder) {
 
 }  // namespace
 
-Memlock find_memlock(bool wants_rdma) {
+Memlock find_memlock(RdmaWish rdma) {
   Memlock memlock;
-  memlock.wants_rdma = wants_rdma;
+  memlock.rdma = rdma;
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) memlock.limit_bytes = limit.rlim_cur;
   for (const char* unit : {"psd.service", "psd@.service", "workerd.service", "workerd@.service", "evaluator.service",
@@ -192,8 +192,12 @@ std::vector<RdmaDevice> find_rdma_devices() {
   for (const fs::path& device : entries("/sys/class/infiniband"))
     for (const fs::path& port : entries(device / "ports"))
       devices.push_back({device.filename().string() + " port " + port.filename().string(), first_line(port / "state"),
-                         first_line(port / "rate")});
+                         first_line(port / "rate"), first_line(port / "gid_attrs/ndevs/0")});
   return devices;
+}
+
+bool may_use_rdma_cm() {
+  return ::access("/dev/infiniband/rdma_cm", R_OK | W_OK) == 0;
 }
 
 Gpus find_gpus() {

@@ -13,7 +13,7 @@ namespace disttrain::cli {
 
 inline constexpr Duration kHostPatience = std::chrono::seconds(5);
 
-Memlock find_memlock(bool wants_rdma);
+Memlock find_memlock(RdmaWish rdma);
 
 // Returns the user that a daemon ("chiefd") runs as, according to its systemd unit. "": the unit isn't installed.
 std::string user_of_unit(const std::string& daemon);
@@ -34,6 +34,7 @@ struct HostName {
 HostName find_host(const std::string& address);
 
 std::vector<RdmaDevice> find_rdma_devices();
+bool may_use_rdma_cm();
 Gpus find_gpus();
 
 // Returns none if the kernel doesn't say.

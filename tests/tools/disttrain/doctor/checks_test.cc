@@ -22,17 +22,20 @@ void expect(const Finding& finding, CheckState state, const std::string& word) {
 }
 
 TEST(MemlockCheck, LowLimitIsOkWithoutRdma) {
-  expect(judge(Memlock{64 * 1024, {}, false}), CheckState::kOk, "64.0 KiB for this process; only RDMA needs more");
+  expect(judge(Memlock{64 * 1024, {}, RdmaWish::kNone}), CheckState::kOk,
+         "64.0 KiB for this process; only RDMA needs more");
 }
 
 TEST(MemlockCheck, RdmaNeedsNoLimit) {
-  expect(judge(Memlock{64 * 1024, {}, true}), CheckState::kFail, "64.0 KiB");
-  expect(judge(Memlock{std::nullopt, {}, true}), CheckState::kOk, "no limit");
+  expect(judge(Memlock{64 * 1024, {}, RdmaWish::kRequired}), CheckState::kFail, "64.0 KiB");
+  expect(judge(Memlock{64 * 1024, {}, RdmaWish::kIfPossible}), CheckState::kWarn, "64.0 KiB");
+  expect(judge(Memlock{std::nullopt, {}, RdmaWish::kRequired}), CheckState::kOk, "no limit");
 }
 
 TEST(MemlockCheck, UnitsCountMoreThanThisProcess) {
-  expect(judge(Memlock{64 * 1024, {{"psd.service", "infinity"}}, true}), CheckState::kOk, "psd.service: infinity");
-  expect(judge(Memlock{std::nullopt, {{"psd.service", ""}}, true}), CheckState::kFail,
+  expect(judge(Memlock{64 * 1024, {{"psd.service", "infinity"}}, RdmaWish::kRequired}), CheckState::kOk,
+         "psd.service: infinity");
+  expect(judge(Memlock{std::nullopt, {{"psd.service", ""}}, RdmaWish::kRequired}), CheckState::kFail,
          "psd.service: systemd's default");
 }
 
@@ -72,10 +75,25 @@ TEST(NicCheck, AddressOfNoInterfaceWarns) {
 }
 
 TEST(RdmaCheck, MissingDeviceFailsOnlyWhereRdmaIsWanted) {
-  expect(judge_rdma({}, false), CheckState::kSkipped, "no device");
-  expect(judge_rdma({}, true), CheckState::kFail, "no device");
-  expect(judge_rdma({{"mlx5_0 port 1", "1: DOWN", "10 Gb/sec"}}, true), CheckState::kFail, "1: DOWN");
-  expect(judge_rdma({{"mlx5_0 port 1", "4: ACTIVE", "100 Gb/sec"}}, true), CheckState::kOk, "mlx5_0 port 1");
+  expect(judge(Rdma{{}}), CheckState::kSkipped, "no device");
+  expect(judge(Rdma{.devices = {}, .wish = RdmaWish::kRequired}), CheckState::kFail, "no device");
+  expect(judge(Rdma{.devices = {{"mlx5_0 port 1", "1: DOWN", "10 Gb/sec"}}, .wish = RdmaWish::kRequired}),
+         CheckState::kFail, "1: DOWN");
+  expect(judge(Rdma{.devices = {{"mlx5_0 port 1", "4: ACTIVE", "100 Gb/sec", "eth2"}}, .wish = RdmaWish::kRequired}),
+         CheckState::kOk, "mlx5_0 port 1 (4: ACTIVE, 100 Gb/sec, eth2)");
+}
+
+TEST(RdmaCheck, DeviceThatCanNotBeUsedFailsOrWarns) {
+  Rdma rdma{{{"mlx5_0 port 1", "4: ACTIVE", "100 Gb/sec", "eth2"}}, false, "", RdmaWish::kRequired};
+  expect(judge(rdma), CheckState::kFail, "rdma_cm can't be opened");
+  rdma.has_manager = true;
+  rdma.elsewhere = "ps/0";
+  expect(judge(rdma), CheckState::kFail, "no device has the address of ps/0");
+  rdma.wish = RdmaWish::kIfPossible;
+  expect(judge(rdma), CheckState::kWarn, "no device has the address of ps/0");
+  EXPECT_THAT(judge(rdma).advice, HasSubstr("over TCP"));
+  rdma.wish = RdmaWish::kNone;
+  expect(judge(rdma), CheckState::kOk, "doesn't need one");
 }
 
 TEST(ClockCheck, SkewBeyondTheRoundTripIsWarnedOf) {
