@@ -1,5 +1,5 @@
 """Workers and ps exchange tensors by RDMA, between two addresses of one machine: with the same bits as over TCP, and with
-each failure noticed and overcome. Needs two RDMA devices with the addresses 10.77.0.1 and 10.77.0.2 (tools/rdma-vm)."""
+each failure noticed and overcome. Needs two RDMA devices with the addresses 10.77.0.1 and 10.77.0.2 (tests/rdma)."""
 import os
 import re
 import signal

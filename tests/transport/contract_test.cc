@@ -55,7 +55,7 @@ const Kind kKinds[] = {
      "[::1]:0", "[::1]:1"},
     {"shm", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_shm(true); }, "127.0.0.1:0", "127.0.0.1:1"},
     {"shm_or_tcp", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_shm(false); }, "[::]:0", "[::1]:1"},
-    // The virtual machine of tools/rdma-vm gives its two devices 10.77.0.1 and 10.77.0.2.
+    // The virtual machine of tests/rdma gives its two devices 10.77.0.1 and 10.77.0.2.
     {"rdma", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_rdma(true); }, "10.77.0.2:0", "10.77.0.2:1",
      true},
     {"rdma_or_others", [](MemoryNetwork&) -> std::unique_ptr<Transport> { return make_rdma(false); }, "[::]:0",

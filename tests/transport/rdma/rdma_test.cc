@@ -1,5 +1,5 @@
 // What only the transport rdma does: messages, credits, payloads that are read and written by RDMA, and peers that
-// misuse what they share. The tests named Rdma need a device; tools/rdma-vm makes one.
+// misuse what they share. The tests named Rdma need a device; tests/rdma makes one.
 #include <algorithm>
 #include <cstring>
 #include <deque>

@@ -1,0 +1,52 @@
+"""Runs the tests of RDMA in a virtual machine with two soft-RoCE devices. See make-vm and run-in-vm. It takes about 15
+minutes, because the machine emulates its CPUs, so tools/test leaves it out; `tools/test release -L rdma` runs it."""
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build/release")).resolve()
+VM = BUILD / "rdma-vm"
+PATIENCE = "5"  # how much longer a test of processes waits there
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can share the root file system with a virtual machine")
+class VmTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not (VM / "initrd").exists():
+            subprocess.run([HERE / "make-vm", VM], check=True)
+
+    def in_vm(self, *command, timeout=600):
+        done = subprocess.run([HERE / "run-in-vm", VM, *map(str, command)], cwd=ROOT, capture_output=True, text=True,
+                              env={**os.environ, "TIMEOUT": str(timeout)})
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
+        return done.stdout
+
+    def system_test(self, *names):
+        self.in_vm("env", f"BIN={BUILD}/bin", f"DISTTRAIN_PATIENCE={PATIENCE}", "PYTHONDONTWRITEBYTECODE=1", "sh", "-c",
+                   f"cd tests/system && python3 ../run_unittest.py rdma_test.py {' '.join(f'RdmaTest.{name}' for name in names)}")
+
+    def test_contract(self):
+        self.in_vm(BUILD / "tests/transport_contract_test", "--gtest_filter=*/rdma*")
+
+    def test_transport(self):
+        self.in_vm(BUILD / "tests/transport_rdma_test")
+
+    def test_bits(self):
+        self.system_test("test_bits_are_those_over_tcp")
+
+    def test_modes(self):
+        self.system_test("test_each_mode_trains", "test_auto_takes_shared_memory_on_one_host")
+
+    def test_kills(self):
+        self.system_test("test_kills_are_overcome")
+
+    def test_link(self):
+        self.system_test("test_a_link_that_was_down_is_used_again")
+
+
+if __name__ == "__main__":
+    unittest.main()
