@@ -1,6 +1,6 @@
 // In the steady state, a worker allocates no memory for a step. This test counts the calls of operator new in the step
 // thread of a whole worker, which works over real sockets with leases and two shards. It covers the core, the exchange,
-// the codec, transport/tcp, asio, and what the step thread calls in workerd/input. It doesn't count the main loop, the
+// the codec, the transport, asio, and what the step thread calls in workerd/input. It doesn't count the main loop, the
 // input thread, the fake engine, and the first steps. It also doesn't count work that is done once for each lease,
 // roster or connection.
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ void count_allocations(const std::string& more) {
   train.close();
 
   asio::io_context loop;
-  const std::unique_ptr<transport::Transport> tcp = transport::make_client_transport();
+  const std::unique_ptr<transport::Transport> transport = transport_of_steps();
   FakeShards shards(loop, two_shards());
   FakeChief chief(loop);
   LogConfig quiet;
@@ -116,7 +116,7 @@ void count_allocations(const std::string& more) {
                                        const EngineWorld&) -> Result<MadeEngine> {
     return MadeEngine{std::make_unique<UncountedEngine>(), 0, 0};
   };
-  Worker worker(loop, *tcp, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
+  Worker worker(loop, *transport, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
   ASSERT_TRUE(worker.start());
   run_until(loop, [&chief] { return !chief.peers.empty(); });
 

@@ -106,7 +106,7 @@ class WorkerProcessTest : public ::testing::Test {
     startup.incarnation = Incarnation(42);
     startup.address = startup.listen_address = "127.0.0.1:0";
     worker_ = std::make_unique<Worker>(
-        loop_, *tcp_, log_, startup,
+        loop_, *transport_, log_, startup,
         [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&, const EngineWorld&) -> Result<MadeEngine> {
           if (no_engine_) return tl::unexpected(*no_engine_);
           return MadeEngine{std::make_unique<GatedEngine>(gate_), 0, 0};
@@ -186,7 +186,7 @@ class WorkerProcessTest : public ::testing::Test {
   }
 
   asio::io_context loop_;
-  const std::unique_ptr<transport::Transport> tcp_ = transport::make_client_transport();
+  const std::unique_ptr<transport::Transport> transport_ = transport_of_steps();
   FakeShards shards_;
   std::optional<FakeChief> chief_;
   daemon::Log log_;
@@ -535,7 +535,7 @@ TEST_F(WorkerProcessTest, ProbeOfItsAddressIsAnswered) {
   frame.control = bytes;
   std::unique_ptr<Peer> probe;
   std::optional<wire::FrameType> answer;
-  tcp_->dial(loop_, chief_->hellos[0].address, frame, std::chrono::seconds(5),
+  transport_->dial(loop_, chief_->hellos[0].address, frame, std::chrono::seconds(5),
              [&](Result<std::unique_ptr<transport::Connection>> connection) {
                ASSERT_TRUE(connection) << connection.error().message;
                probe = std::make_unique<Peer>(

@@ -1,4 +1,4 @@
-// The peers of a worker, which a test plays over real TCP on loopback: shards that apply each frame at once, and a
+// The peers of a worker, which a test plays over real TCP on loopback, or over shared memory: shards that apply each frame at once, and a
 // scripted chief. All of them run on the test's own loop.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +33,16 @@ inline void run_until(asio::io_context& loop, const std::function<bool()>& done)
   }
 }
 
+// The transport of workers and shards: tcp, or what DISTTRAIN_TEST_TRANSPORT says.
+inline std::unique_ptr<transport::Transport> transport_of_steps() {
+  const char* const kind = std::getenv("DISTTRAIN_TEST_TRANSPORT");
+  TransportConfig config;
+  config.kind = kind != nullptr ? kind : "tcp";
+  auto made = transport::make_transport(config, "test");
+  EXPECT_TRUE(made) << made.error().message;
+  return std::move(*made);
+}
+
 // One accepted connection.
 class Peer : public transport::ConnectionHandler {
  public:
@@ -43,8 +54,9 @@ class Peer : public transport::ConnectionHandler {
   }
 
   void send(wire::FrameType type, wire::Bytes control, wire::Bytes payload = {}, JobId job = {},
-            Generation generation = {}) {
+            Generation generation = {}, std::optional<std::uint64_t> answer_at = std::nullopt) {
     transport::OutgoingFrame frame;
+    frame.answer_at = answer_at;
     frame.header.type = type;
     frame.header.job = job;
     frame.header.generation = generation;
@@ -209,14 +221,14 @@ class FakeShards {
     parameters.acknowledged = Sequence(last[s]);
     peer.send(wire::FrameType::kParameters, wire::encode(parameters, scratch_),
               std::as_bytes(std::span(values).subspan(place.flat_begin, place.words)), peer.channel->job,
-              peer.channel->generation);
+              peer.channel->generation, place.flat_begin * sizeof(float));
   }
 
   asio::io_context& loop_;
   asio::steady_timer timer_{loop_};
   bool is_silent_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  const std::unique_ptr<transport::Transport> transport_ = transport::make_client_transport();
+  const std::unique_ptr<transport::Transport> transport_ = transport_of_steps();
   wire::ScratchBuffer scratch_;
   std::unique_ptr<transport::Listener> listener_;
 };

@@ -31,7 +31,7 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
     options.self = Member{TaskId{Role::kWorker, 1}, Incarnation(5)};
     options.owners = shards_.owners();
     options.timeouts = derive_timeouts(kHeartbeatTimeout);
-    exchange_ = std::make_unique<PsExchange>(loop_, *tcp_, shards_.layout, options, *this);
+    exchange_ = std::make_unique<PsExchange>(loop_, *transport_, shards_.layout, options, *this);
     exchange_->open(Roster{});
   }
   void open_and_wait() {
@@ -56,7 +56,7 @@ class PsExchangeTest : public ::testing::Test, public ExchangeHandler {
   std::span<float> landing() override { return parameters_; }
 
   asio::io_context loop_;
-  const std::unique_ptr<transport::Transport> tcp_ = transport::make_client_transport();
+  const std::unique_ptr<transport::Transport> transport_ = transport_of_steps();
   FakeShards shards_;
   std::vector<float> parameters_;
   std::vector<float> gradients_;
