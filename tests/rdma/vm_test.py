@@ -44,8 +44,8 @@ class VmTest(unittest.TestCase):
     def test_kills(self):
         self.system_test("test_kills_are_overcome")
 
-    def test_link(self):
-        self.system_test("test_a_link_that_was_down_is_used_again")
+    def test_failures(self):
+        self.system_test("test_a_wire_that_was_cut_is_used_again", "test_too_little_locked_memory_is_one_sentence")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import DIGITS, SystemTest
+from harness import BIN, DIGITS, SystemTest
 from ports import free_ports
 from shm_test import JOB
 
@@ -43,7 +43,22 @@ def counted(what):
     return len([line for line in shown.splitlines() if "comm [" not in line])
 
 
-@unittest.skipUnless(list(Path("/sys/class/infiniband").glob("*")), "this host has no RDMA device")
+HAS_DEVICE = bool(list(Path("/sys/class/infiniband").glob("*")))
+
+
+@unittest.skipIf(HAS_DEVICE, "this host has an RDMA device")
+class WithoutADeviceTest(SystemTest):
+    def test_one_sentence_says_so(self):
+        path = self.folder / "cluster.toml"
+        text = CLUSTER.format(*free_ports(5), kind="rdma", folder=self.folder)
+        path.write_text(text.replace("10.77.0.1", "127.0.0.1").replace("10.77.0.2", "127.0.0.1"))
+        outcome = self.run_program("psd", "--cluster", path, "--index", "0")
+        self.assertEqual(outcome.code, 69)
+        self.assertRegex(outcome.err, r"can't listen on 127.0.0.1:\d+ by RDMA \(transport.kind = \"rdma\"\): this host has no "
+                                      r"RDMA device that this process may use; `disttrain doctor` checks them")
+
+
+@unittest.skipUnless(HAS_DEVICE, "this host has no RDMA device")
 @unittest.skipUnless("10.77.0.1/" in addresses() and "10.77.0.2/" in addresses(), "the devices have other addresses")
 class RdmaTest(SystemTest):
     def cluster(self, kind):
@@ -75,6 +90,16 @@ class RdmaTest(SystemTest):
         self.assertEqual(counted("qp"), 0)
         self.assertEqual(counted("mr"), 0)
 
+    def test_too_little_locked_memory_is_one_sentence(self):
+        cluster = self.cluster("rdma")
+        job = self.write_job("sync", "steps = 10")
+        # Root may lock any amount with the capability ipc_lock.
+        self.start_command("prlimit", "--memlock=65536", "setpriv", "--bounding-set=-ipc_lock", BIN / "disttrain", "up", cluster,
+                           "--job", job, "--json")
+        sentence = re.compile(r"can't register \d+ bytes with the RDMA device: .*; this process may lock 64 KiB of memory, .*"
+                              r"run `ulimit -l unlimited`, or install the drop-ins for RDMA \(LimitMEMLOCK\)")
+        self.until("the reason", lambda: sentence.search(str(self.run_program("disttrain", "logs", "--cluster", cluster))))
+
     def test_auto_takes_shared_memory_on_one_host(self):
         self.hash_over("auto", self.write_job("sync", "steps = 10"))
 
@@ -99,14 +124,19 @@ class RdmaTest(SystemTest):
             os.kill(pid, signal.SIGKILL)
         self.until("the registrations to be gone", lambda: counted("mr") == 0 and counted("qp") == 0)
 
-    def test_a_link_that_was_down_is_used_again(self):
+    def test_a_wire_that_was_cut_is_used_again(self):
+        # The interfaces stay up: if one goes down under load, soft-RoCE's own queue pair for connection requests doesn't
+        # recover (Linux 6.1; rping fails then too).
         cluster = self.start_long()
-        subprocess.run(["ip", "link", "set", "v0", "down"], check=True)
-        time.sleep(4)
         before = self.status("--cluster", cluster)
-        subprocess.run(["ip", "link", "set", "v0", "up"], check=True)
-        subprocess.run(["ip", "route", "replace", "10.77.0.2", "dev", "v0", "src", "10.77.0.1", "table", "77"], check=True)
-        self.until("steps after the link is back", lambda: self.has_moved(cluster, before, None))
+        for name in ("v0", "v1"):
+            subprocess.run(["tc", "qdisc", "add", "dev", name, "root", "netem", "loss", "100%"], check=True)
+        time.sleep(8)
+        for name in ("v0", "v1"):
+            subprocess.run(["tc", "qdisc", "del", "dev", name, "root"], check=True)
+        self.until("a rollback", lambda: (self.status("--cluster", cluster) or before)["generation"] > before["generation"])
+        before = self.status("--cluster", cluster)
+        self.until("steps after the cut", lambda: self.has_moved(cluster, before, None))
         self.assertEqual(self.status("--cluster", cluster)["transport"], "rdma")
 
     def has_moved(self, cluster, before, task):

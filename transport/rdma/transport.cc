@@ -117,8 +117,8 @@ Result<std::unique_ptr<Listener>> RdmaTransport::listen(asio::io_context& loop, 
                  "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
   if (rdma) return std::make_unique<TwoListeners>(std::move(*base), std::move(*rdma));
   if (!options_.is_required) return base;
-  return fail(rdma.error().code,
-              "can't listen on " + address + " by RDMA (transport.kind = \"rdma\"): " + rdma.error().message);
+  return fail(rdma.error().code, "can't listen on " + (*base)->address() +
+                                     " by RDMA (transport.kind = \"rdma\"): " + rdma.error().message);
 }
 
 }  // namespace disttrain::transport
