@@ -79,6 +79,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     }
     if (total > 0) {
       check(link_->return_credits());
+      if (link_->credits().must_return()) wake_for_everything();  // all slots for such messages are under way
       return Read{total, false};
     }
     if (failure_ && !was_closed) return tl::unexpected(*failure_);
@@ -88,7 +89,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   Result<std::size_t> write_some(std::span<const iovec> buffers) {
     if (is_closed_by_peer_) return closed_by_peer();
     if (failure_) return tl::unexpected(*failure_);
-    if (!link_->may_send()) take_completions();
+    take_completions();
+    if (failure_) return tl::unexpected(*failure_);
     std::size_t total = 0;
     std::size_t at = 0;  // the first byte of the first buffer that isn't sent yet
     while (!buffers.empty() && link_->may_send()) {
@@ -121,6 +123,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   void wait_writable(std::shared_ptr<ByteChannelUser> user) {
     writing_ = std::move(user);
+    wake_for_everything();
     if (can_write()) post_turn();
   }
 
@@ -132,6 +135,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     const bool may_linger = !is_exposed_ && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
     if (!may_linger) return end();
     linger([](Core& self) { self.end(); });
+    wake_for_everything();
+    if (link_->sends_under_way() == 0) end();
   }
 
   // Takes the link out of the core. Only operations that end are left in it.
@@ -215,7 +220,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     }
     ++reads_;
     check(link_->read(into, key, lent_));
-    if (failure_) post_turn();
+    wake_for_everything();
+    if (is_fetched_ || failure_) post_turn();
   }
 
  private:
@@ -303,7 +309,9 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   // Writes a copy of the payload into the memory that the peer has offered. Returns false if there is no room for the
   // copy now, or the peer hasn't offered this memory.
   bool write_answer(Bytes payload, std::uint64_t at) {
-    if (!region_.holds(at, payload.size()) || staging_.pieces() == kRdmaMaxWrites) return false;
+    if (!region_.holds(at, payload.size())) return false;
+    take_completions();  // of earlier writes
+    if (is_over() || staging_.pieces() == kRdmaMaxWrites) return false;
     if (!have(staged_, kStagingBytes)) return false;
     const std::optional<std::size_t> piece = staging_.take(payload.size());
     if (!piece) return false;
@@ -315,6 +323,13 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   // ---- What happens on the device.
+
+  // From now on also sent messages, written answers and read payloads wake this end, until it isn't waiting for them
+  // any more. Usually nobody waits for the first two, so they needn't wake anybody.
+  void wake_for_everything() {
+    check(link_->arm(RdmaLink::WakeFor::kEverything));
+    take_completions();
+  }
 
   void take_completions() {
     for (;;) {
@@ -397,7 +412,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
           if (error || self->is_over_and_out() || self->is_ended_) return;
           self->link_->take_signals();
           // What completes between these two calls signals again.
-          self->check(self->link_->arm());
+          const bool is_for_all = self->writing_ || self->reads_ > 0 || self->is_closed_;
+          self->check(self->link_->arm(is_for_all ? RdmaLink::WakeFor::kEverything : RdmaLink::WakeFor::kMessages));
           self->take_completions();
           self->watch_completions();
           self->turn();

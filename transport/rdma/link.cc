@@ -76,7 +76,7 @@ Status RdmaLink::set_up() {
     if (Status posted = post_receive(slot); !posted) return posted;
     (slot < kRdmaSlots ? free_sends_ : free_spares_).push_back(slot);
   }
-  return arm();
+  return arm(WakeFor::kMessages);
 }
 
 Status RdmaLink::connect() {
@@ -119,8 +119,8 @@ void RdmaLink::greeted(const RdmaGreeting& peer) {
   max_body_ = std::min(kRdmaSlotBytes, peer.slot_bytes) - kMessageBytes;
 }
 
-Status RdmaLink::arm() {
-  if (const int error = ::ibv_req_notify_cq(queue_.get(), 0); error != 0)
+Status RdmaLink::arm(WakeFor what) {
+  if (const int error = ::ibv_req_notify_cq(queue_.get(), what == WakeFor::kMessages ? 1 : 0); error != 0)
     return rdma_error("wait for completions", error);
   return {};
 }
@@ -180,6 +180,7 @@ Status RdmaLink::post_send(std::uint32_t slot, const RdmaMessage& message) {
   ibv_send_wr request{};
   request.wr_id = name_of(Work::kSend, slot);
   request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SOLICITED;  // wakes a peer that waits for messages
   request.sg_list = &what;
   request.num_sge = 1;
   if (Status posted = post(request, "send"); !posted) return posted;

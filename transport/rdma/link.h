@@ -50,8 +50,11 @@ class RdmaLink {
   int completion_descriptor() const { return completions_->fd; }
   rdma_event_channel* events() const { return events_.get(); }
 
-  // Asks the device to make completion_descriptor() readable when the next completion comes.
-  Status arm();
+  // Asks the device to make completion_descriptor() readable when the next message comes, or with kEverything when
+  // anything completes. kEverything stays in force until that happens. What has completed before the call doesn't
+  // count.
+  enum class WakeFor { kMessages, kEverything };
+  Status arm(WakeFor what);
   // Takes the signals that have made completion_descriptor() readable.
   void take_signals();
   // Completions that have come, at most as many as fit. Empty: there are none.
