@@ -5,13 +5,15 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/system"))
+from ports import free_address  # noqa: E402
+
 DIGITS = ROOT / "tests/data/mnist-mini"
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))  # seconds until a wait fails
 PROGRAMS = {"chief": "chiefd", "ps": "psd", "worker": "workerd"}
@@ -40,12 +42,6 @@ optimizer = {{ rule = "{rule}", learning_rate = 0.0001 }}
 
 def parameter_bytes(layers):
     return sum(4 * (inputs + 1) * outputs for inputs, outputs in zip(layers, layers[1:]))
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 class Cluster:
