@@ -35,6 +35,14 @@ class VmTest(unittest.TestCase):
     def test_transport(self):
         self.in_vm(BUILD / "tests/transport_rdma_test")
 
+    def test_transport_with_delayed_packets(self):
+        delay = "for name in v0 v1; do tc qdisc add dev $name root netem delay 20ms; done"
+        self.in_vm("sh", "-c", f"{delay}; {BUILD}/tests/transport_rdma_test --gtest_filter=Rdma.*:-*Thousand*")
+
+    def test_contract_with_lost_packets(self):
+        loss = "for name in v0 v1; do tc qdisc add dev $name root netem loss 0.5%; done"
+        self.in_vm("sh", "-c", f"{loss}; {BUILD}/tests/transport_contract_test --gtest_filter=*/rdma")
+
     def test_bits(self):
         self.system_test("test_bits_are_those_over_tcp")
 

@@ -134,6 +134,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     fetching_.reset();
     const bool may_linger = !is_exposed_ && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
     if (!may_linger) return end();
+    // The arena needn't outlive close(). Another one at its address would seem to have the same registrations.
+    shared_.clear();
     linger([](Core& self) { self.end(); });
     wake_for_everything();
     if (link_->sends_under_way() == 0) end();
