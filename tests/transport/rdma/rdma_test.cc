@@ -500,7 +500,7 @@ TEST_F(Rdma, ANewArenaAtTheAddressOfAnOldOneIsRegisteredAnew) {
   landing.reset();
   own.emplace(ArenaKind::kPrivate);
   landing = std::make_unique<Memory>(*own, kBytes, Paging::kTouched);
-  EXPECT_EQ(landing->bytes().data(), address) << "the system gives memory out in another way; the test shows nothing";
+  if (landing->bytes().data() != address) GTEST_SKIP() << "the system gave the new block another address";
   accepted_later->share(*own);
   Placed later_server(std::move(accepted_later), landing->bytes());
   later_server.start();
