@@ -1,7 +1,10 @@
 """Runs the tests of RDMA in a virtual machine with two soft-RoCE devices. See make-vm and run-in-vm. It takes about 15
 minutes, because the machine emulates its CPUs, so tools/test leaves it out; `tools/test release -L rdma` runs it."""
+import json
 import os
 import subprocess
+import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -25,12 +28,37 @@ class VmTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
         return done.stdout
 
+    def train_between_two_machines(self, memlock):
+        """The status of a job with the ps on one machine and the worker on the other one."""
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            wire = f"addr.type=unix,addr.path={folder}/wire"
+            machines = []
+            for host, end in ((1, f"server=on,{wire}"), (2, f"server=off,{wire}")):
+                card = f"-netdev stream,id=wire,{end} -device virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0{host}"
+                machines.append(subprocess.Popen(
+                    [HERE / "run-in-vm", VM, HERE / "two-hosts", BUILD / "bin", str(host), folder, memlock], cwd=ROOT,
+                    text=True, stdout=subprocess.PIPE, env={**os.environ, "TIMEOUT": "200", "QEMU_ARGUMENTS": card}))
+                while host == 1 and not Path(folder, "wire").exists() and machines[0].poll() is None:
+                    time.sleep(0.1)
+            outputs = [machine.communicate()[0] for machine in machines]
+            logs = "".join(log.read_text() for log in sorted(Path(folder).glob("*.log")))
+            self.assertEqual([machine.returncode for machine in machines], [0, 0], "".join(outputs) + logs)
+            return json.loads(outputs[0].splitlines()[-1]), logs
+
     def system_test(self, *names):
         self.in_vm("env", f"BIN={BUILD}/bin", f"DISTTRAIN_PATIENCE={PATIENCE}", "PYTHONDONTWRITEBYTECODE=1", "sh", "-c",
                    f"cd tests/system && python3 ../run_unittest.py rdma_test.py {' '.join(f'RdmaTest.{name}' for name in names)}")
 
     def test_contract(self):
         self.in_vm(BUILD / "tests/transport_contract_test", "--gtest_filter=*/rdma*")
+
+    def test_auto_takes_rdma_between_two_machines(self):
+        status, logs = self.train_between_two_machines("unlimited")
+        self.assertEqual(status["transport"], "rdma", logs)
+
+    def test_auto_takes_tcp_without_locked_memory(self):
+        status, logs = self.train_between_two_machines("65536")
+        self.assertEqual(status["transport"], "tcp", logs)
 
     def test_transport(self):
         self.in_vm(BUILD / "tests/transport_rdma_test")
