@@ -153,12 +153,17 @@ std::string to_string(CheckState state) {
 }
 
 Finding judge(const Memlock& memlock) {
+  const auto daemon_of = [](const Memlock::Unit& unit) { return unit.name.substr(0, unit.name.find_first_of("@.")); };
   Finding finding{"memlock", "", CheckState::kOk, ""};
   finding.found = (memlock.limit_bytes ? bytes_text(*memlock.limit_bytes) : "no limit") + " for this process";
   bool is_low = memlock.units.empty() && memlock.limit_bytes;
   for (const Memlock::Unit& unit : memlock.units) {
     finding.found += ", " + unit.name + ": " + (unit.limit.empty() ? "systemd's default" : unit.limit);
-    is_low = is_low || unit.limit != "infinity";
+    // A host runs psd.service or instances of psd@.service, so a drop-in for one of both will do.
+    const auto is_enough = [&unit, &daemon_of](const Memlock::Unit& other) {
+      return daemon_of(other) == daemon_of(unit) && other.limit == "infinity";
+    };
+    is_low = is_low || std::ranges::none_of(memlock.units, is_enough);
   }
   if (memlock.rdma == RdmaWish::kNone) {
     finding.found += "; only RDMA needs more";

@@ -140,8 +140,7 @@ Memlock find_memlock(RdmaWish rdma) {
   memlock.rdma = rdma;
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) memlock.limit_bytes = limit.rlim_cur;
-  for (const char* unit : {"psd.service", "psd@.service", "workerd.service", "workerd@.service", "evaluator.service",
-                           "evaluator@.service"})
+  for (const char* unit : {"psd.service", "psd@.service", "workerd.service", "workerd@.service"})
     if (const auto text = text_of_unit(unit))
       memlock.units.push_back({unit, unit_setting(*text, "LimitMEMLOCK").value_or("")});
   return memlock;

@@ -37,6 +37,11 @@ TEST(MemlockCheck, UnitsCountMoreThanThisProcess) {
          "psd.service: infinity");
   expect(judge(Memlock{std::nullopt, {{"psd.service", ""}}, RdmaWish::kRequired}), CheckState::kFail,
          "psd.service: systemd's default");
+  // A drop-in is for the unit or for its template.
+  expect(judge(Memlock{std::nullopt, {{"psd.service", ""}, {"psd@.service", "infinity"}}, RdmaWish::kRequired}),
+         CheckState::kOk, "psd@.service: infinity");
+  expect(judge(Memlock{std::nullopt, {{"psd.service", "infinity"}, {"workerd.service", ""}}, RdmaWish::kRequired}),
+         CheckState::kFail, "workerd.service: systemd's default");
 }
 
 Link ethernet() {
