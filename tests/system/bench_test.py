@@ -50,6 +50,12 @@ class BenchTest(SystemTest):
         rows = [line.split() for line in outcome.out.splitlines()]
         self.assertEqual([row[0] for row in rows], ["transport", "size", "4K", "4K", "4K"], outcome)
 
+    def test_ps_listens_at_the_address(self):
+        outcome = self.run_program("disttrain", "bench", "ps", "--address", "203.0.113.1")
+        self.assertEqual(outcome.code, 78, outcome)
+        self.assertIn("can't listen on 203.0.113.1:0: it is not an address of this host", outcome.err)
+        self.assert_nothing_left()
+
     def test_update(self):
         outcome = self.run_program("disttrain", "bench", "update", "--sizes", "4K,1M", "--rounds", "2", "--json")
         self.assertEqual(outcome.code, 0, outcome)

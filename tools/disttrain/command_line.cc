@@ -173,6 +173,10 @@ void add_bench_ps(CLI::App* family, BenchPsOptions& options, Run& run) {
   verb->add_option("--transport", options.transport, "transport to measure, as transport.kind in a cluster file")
       ->type_name("KIND")
       ->capture_default_str();
+  verb->add_option("--address", options.address,
+                   "IP address of this host at which the ps listen; RDMA needs that of a device")
+      ->type_name("IP")
+      ->capture_default_str();
   takes_sizes(verb->add_option("--sizes", options.sizes, "bytes of gradients that a worker pushes in a step"));
   takes_tasks(verb->add_option("--ps", options.ps, "number of ps processes"))->capture_default_str();
   takes_tasks(verb->add_option("--workers", options.workers, "number of workers, which are threads of this process"))

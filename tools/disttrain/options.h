@@ -71,6 +71,7 @@ struct BenchPsOptions {
   std::uint32_t workers = 1;
   std::uint32_t rounds = 5;
   std::string cores = "apart";  // or "free"
+  std::string address = "127.0.0.1";
   bool json = false;
 };
 

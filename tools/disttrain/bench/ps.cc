@@ -259,8 +259,8 @@ Status run(const BenchPsOptions& options, const Interrupts& interrupts, asio::io
   const auto transport = transport::make_transport(config, "bench");
   if (!transport) return tl::unexpected<Error>(transport.error());
   const Cores cores = choose_cores(options);
-  const auto cluster =
-      PsCluster::start(loop, **transport, config, options.ps, cores.ps, [&] { return interrupts.count() > 0; });
+  const auto cluster = PsCluster::start(loop, **transport, config, options.address, options.ps, cores.ps,
+                                        [&] { return interrupts.count() > 0; });
   if (!cluster) return tl::unexpected<Error>(cluster.error());
   if (!options.json)
     std::cout << "transport " << (*transport)->name() << ", " << options.ps << " ps, " << options.workers

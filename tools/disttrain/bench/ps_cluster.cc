@@ -19,7 +19,6 @@ namespace disttrain::cli {
 
 namespace {
 
-constexpr char kAnyPort[] = "127.0.0.1:0";
 // A long time, so that heartbeats don't disturb a measurement.
 constexpr Duration kHeartbeatTimeout = std::chrono::seconds(60);
 constexpr Duration kPoll = std::chrono::milliseconds(50);
@@ -75,10 +74,11 @@ class PsCluster::Ps final : public transport::ControlHandler {
 };
 
 PsCluster::PsCluster(asio::io_context& loop, transport::Transport& transport, std::filesystem::path folder,
-                     IsInterrupted is_interrupted)
+                     std::string any_port, IsInterrupted is_interrupted)
     : loop_(loop),
       transport_(transport),
       folder_(std::move(folder)),
+      any_port_(std::move(any_port)),
       is_interrupted_(std::move(is_interrupted)),
       daemons_(loop, false, [](const std::string&) {}) {}
 
@@ -89,12 +89,13 @@ PsCluster::~PsCluster() {
 }
 
 Result<std::unique_ptr<PsCluster>> PsCluster::start(asio::io_context& loop, transport::Transport& transport,
-                                                    const TransportConfig& config, std::uint32_t ps,
-                                                    const std::vector<std::uint32_t>& cores,
+                                                    const TransportConfig& config, const std::string& address,
+                                                    std::uint32_t ps, const std::vector<std::uint32_t>& cores,
                                                     IsInterrupted is_interrupted) {
   const auto folder = make_run_folder();
   if (!folder) return tl::unexpected<Error>(folder.error());
-  std::unique_ptr<PsCluster> cluster(new PsCluster(loop, transport, *folder, std::move(is_interrupted)));
+  const std::string any_port = (address.find(':') == std::string::npos ? address : '[' + address + ']') + ":0";
+  std::unique_ptr<PsCluster> cluster(new PsCluster(loop, transport, *folder, any_port, std::move(is_interrupted)));
   if (Status listens = cluster->listen(); !listens) return tl::unexpected<Error>(listens.error());
   if (Status spawned = cluster->spawn(config, ps, cores); !spawned) return tl::unexpected<Error>(spawned.error());
   const Status registered = cluster->run_until([&] { return cluster->ps_.size() == ps; });
@@ -104,7 +105,7 @@ Result<std::unique_ptr<PsCluster>> PsCluster::start(asio::io_context& loop, tran
 
 Status PsCluster::listen() {
   auto listener = transport_.listen(
-      loop_, kAnyPort, {}, [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
+      loop_, any_port_, {}, [this](std::unique_ptr<transport::Arrival> arrival) { on_arrival(std::move(arrival)); });
   if (!listener) return tl::unexpected<Error>(listener.error());
   listener_ = std::move(*listener);
   return {};
@@ -113,7 +114,7 @@ Status PsCluster::listen() {
 Status PsCluster::spawn(const TransportConfig& transport, std::uint32_t ps, const std::vector<std::uint32_t>& cores) {
   std::vector<ListeningSocket> sockets;
   for (std::uint32_t i = 0; i < ps; ++i) {
-    auto socket = bind_listener(kAnyPort);
+    auto socket = bind_listener(any_port_);
     if (!socket) return tl::unexpected<Error>(socket.error());
     sockets.push_back(std::move(*socket));
   }

@@ -35,13 +35,13 @@ class PsCluster {
   // Returns true when the user wants to end the verb.
   using IsInterrupted = std::function<bool()>;
 
-  // Starts `ps` processes with one shard thread each, and waits until they have registered. The shard thread of ps i
-  // stays on cores[i]; if `cores` is empty, the kernel chooses. Errors: a program is missing or ended, the transport
-  // can't listen, or kTemporary after an interrupt. All references must outlive the cluster. Call it on the main
-  // thread, which also runs `loop`.
+  // Starts `ps` processes with one shard thread each, which listen at `address`, and waits until they have registered.
+  // The shard thread of ps i stays on cores[i]; if `cores` is empty, the kernel chooses. Errors: a program is missing
+  // or ended, the transport can't listen, or kTemporary after an interrupt. All references must outlive the cluster.
+  // Call it on the main thread, which also runs `loop`.
   static Result<std::unique_ptr<PsCluster>> start(asio::io_context& loop, transport::Transport& transport,
-                                                  const TransportConfig& config, std::uint32_t ps,
-                                                  const std::vector<std::uint32_t>& cores,
+                                                  const TransportConfig& config, const std::string& address,
+                                                  std::uint32_t ps, const std::vector<std::uint32_t>& cores,
                                                   IsInterrupted is_interrupted);
   // Kills the processes and removes their files.
   ~PsCluster();
@@ -60,7 +60,7 @@ class PsCluster {
  private:
   class Ps;
 
-  PsCluster(asio::io_context& loop, transport::Transport& transport, std::filesystem::path folder,
+  PsCluster(asio::io_context& loop, transport::Transport& transport, std::filesystem::path folder, std::string any_port,
             IsInterrupted is_interrupted);
   Status listen();
   Status spawn(const TransportConfig& transport, std::uint32_t ps, const std::vector<std::uint32_t>& cores);
@@ -70,6 +70,7 @@ class PsCluster {
   asio::io_context& loop_;
   transport::Transport& transport_;
   const std::filesystem::path folder_;
+  const std::string any_port_;
   const IsInterrupted is_interrupted_;
   ClusterConfig config_;
 
