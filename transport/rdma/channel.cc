@@ -193,7 +193,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
       const Result<RemoteBytes> lent =
           link_->peer_blocks().find(place.block, RdmaBlock::Use::kRead, place.offset, payload_bytes);
       if (!lent) return tl::unexpected(lent.error());
-      if (payload_bytes > wire::kMaxPayloadBytes)
+      if (payload_bytes == 0 || payload_bytes > wire::kMaxPayloadBytes)
         return fail(ErrorCode::kData, "the peer lends a payload of " + std::to_string(payload_bytes) + " bytes");
       lent_ = *lent;
       return PeerMemory{.bytes = {}, .keeps = nullptr, .is_remote = true};

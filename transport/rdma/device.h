@@ -92,6 +92,9 @@ Result<std::shared_ptr<const RdmaRegion>> register_memory(std::shared_ptr<const 
 
 class RdmaDevices {
  public:
+  // `is_required`: the process may use nothing but RDMA.
+  explicit RdmaDevices(bool is_required) : is_required_(is_required) {}
+
   // The domain of the device. It lives as long as somebody uses it.
   Result<std::shared_ptr<const RdmaDomain>> domain(ibv_context* device);
 
@@ -99,13 +102,14 @@ class RdmaDevices {
   Result<std::shared_ptr<const RdmaRegion>> region(const std::shared_ptr<const RdmaDomain>& domain, const Arena& arena,
                                                    const Arena::Place& at, Bytes bytes, RdmaAccess access);
 
-  // A registration has failed. Later connections that needn't use RDMA then use tcp.
-  bool has_failed() const { return has_failed_; }
+  // A registration has failed, and the process needn't use RDMA. So later connections use tcp.
+  bool has_failed() const { return has_failed_ && !is_required_; }
   void set_failed() { has_failed_ = true; }
 
  private:
   using RegionKey = std::tuple<const RdmaDomain*, const Arena*, std::uint64_t, RdmaAccess>;
 
+  const bool is_required_;
   std::atomic<bool> has_failed_ = false;
   std::mutex mutex_;  // guards the members below
   std::map<ibv_context*, std::weak_ptr<const RdmaDomain>> domains_;

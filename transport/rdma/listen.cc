@@ -72,6 +72,8 @@ class RequestSource final : public AcceptSource {
  private:
   Result<AcceptedChannel> try_to_open(asio::io_context& loop) {
     if (!greeting_) return tl::unexpected(greeting_.error());
+    // The peer would dial by RDMA again and again. Refused, it uses tcp.
+    if (devices_->has_failed()) return fail(ErrorCode::kUnavailable, "this process can't lock enough memory for RDMA");
     Result<EventChannel> events = make_event_channel();
     if (!events) return tl::unexpected(events.error());
     if (::rdma_migrate_id(request_.get(), events->get()) != 0)

@@ -1,6 +1,8 @@
 #include "transport/rdma/transport.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "transport/rdma/device.h"
 #include "transport/rdma/dial.h"
@@ -24,12 +26,14 @@ std::unique_ptr<Transport> make_base(const RdmaOptions& options, std::shared_ptr
   return shm;
 }
 
-// Whether the address is a numeric one of this host.
+// Whether the address is one of this host. Asks the system's resolver for a name, as shm does.
 bool is_here(const std::string& address) {
   const Result<HostAndPort> parsed = parse_address(address);
   if (!parsed) return false;
-  const std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
-  return !endpoints.empty() && is_of_this_host(endpoints.front());
+  std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
+  if (endpoints.empty())
+    if (Result<std::vector<Endpoint>> resolved = resolve(*parsed); resolved) endpoints = std::move(*resolved);
+  return std::ranges::any_of(endpoints, is_of_this_host);
 }
 
 // A listener of the base transport, and one of rdma_cm.
@@ -76,7 +80,7 @@ class RdmaTransport::ForSteps final : public Transport {
       OutgoingFrame again;
       again.header = header;
       again.control = control;
-      base.dial(loop, address, again, deadline, done);
+      base.dial(loop, address, again, deadline / 2, done);
     };
     // Half of the time is left for the other way.
     dial_rdma(loop, address, hello, deadline / 2, owner_.devices_, owner_.traffic_, std::move(otherwise));
@@ -89,7 +93,7 @@ class RdmaTransport::ForSteps final : public Transport {
 RdmaTransport::RdmaTransport(RdmaOptions options)
     : options_(std::move(options)),
       base_(make_base(options_, traffic_)),
-      devices_(std::make_shared<RdmaDevices>()),
+      devices_(std::make_shared<RdmaDevices>(options_.is_required)),
       for_steps_(std::make_unique<ForSteps>(*this)) {}
 
 RdmaTransport::~RdmaTransport() = default;
