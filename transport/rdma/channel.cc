@@ -7,10 +7,11 @@
 #include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <utility>
+#include <vector>
 
 #include "common/fifo.h"
+#include "transport/rdma/shared_memory.h"
 #include "transport/rdma/staging.h"
 #include "transport/stream/handler_memory.h"
 
@@ -132,7 +133,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     reading_.reset();
     writing_.reset();
     fetching_.reset();
-    const bool may_linger = !is_exposed_ && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
+    const bool may_linger = !shared_.is_exposed() && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
     if (!may_linger) return end();
     // The arena needn't outlive close(). Another one at its address would seem to have the same registrations.
     shared_.clear();
@@ -149,7 +150,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     return {std::move(link_), std::move(received_), std::move(failure_), is_closed_by_peer_};
   }
 
-  void share(const Arena& arena) { arena_ = &arena; }
+  void share(const Arena& arena) { shared_.set(arena); }
 
   std::optional<PayloadPlace> place(const OutgoingFrame& frame) {
     if (is_over()) return std::nullopt;
@@ -157,7 +158,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     bool is_used = false;
     const bool is_new_offer = frame.answers.data() != offered_.data() || frame.answers.size() != offered_.size();
     if (!frame.answers.empty() && is_new_offer) {
-      if (const auto at = shared_place(frame.answers, RdmaBlock::Use::kWrite)) {
+      if (const auto at = known(frame.answers, RdmaBlock::Use::kWrite)) {
         place.offered_block = at->block;
         place.offered_offset = at->offset;
         place.offered_bytes = frame.answers.size();
@@ -167,16 +168,20 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     }
     if (frame.payload.empty() || frame.payload.size() > wire::kMaxPayloadBytes) {
     } else if (frame.lifetime == Payload::kFrozenUntilAnswered) {
-      if (const auto at = shared_place(frame.payload, RdmaBlock::Use::kRead)) {
+      if (const auto at = known(frame.payload, RdmaBlock::Use::kRead)) {
         place.kind = PayloadPlace::Kind::kLent;
         place.block = at->block;
         place.offset = at->offset;
         is_used = true;
       }
-    } else if (frame.answer_at && write_answer(frame.payload, *frame.answer_at)) {
-      place.kind = PayloadPlace::Kind::kPlaced;
-      place.offset = *frame.answer_at;
-      is_used = true;
+    } else if (frame.answer_at) {
+      if (may_overtake(*frame.answer_at, frame.payload.size()) && write_answer(frame.payload, *frame.answer_at)) {
+        place.kind = PayloadPlace::Kind::kPlaced;
+        place.offset = *frame.answer_at;
+        is_used = true;
+      } else {
+        note_slow(*frame.answer_at, frame.payload.size());
+      }
     }
     return is_used ? std::optional(place) : std::nullopt;
   }
@@ -210,10 +215,11 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     fetched_by_copy_ = is_fetched_ = false;
     if (is_over()) return post_turn();
     MutableBytes into = landing;
-    const RdmaRegion* const region = region_of(landing, RdmaAccess::kLocal);
+    const Result<const RdmaRegion*> region = shared_.own(*link_, landing);
+    if (!region) return check(tl::unexpected(region.error()));
     std::uint32_t key = 0;
-    if (region != nullptr) {
-      key = region->local_key();
+    if (*region != nullptr) {
+      key = (*region)->local_key();
     } else {
       if (!have(fetch_buffer_, wire::kMaxPayloadBytes)) return post_turn();
       fetched_by_copy_ = true;
@@ -227,18 +233,22 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
  private:
-  // What this process has registered and told to the peer.
-  struct Shared {
-    std::shared_ptr<const RdmaRegion> region;
-    bool is_announced = false;
-  };
-
   bool is_over() const { return is_closed_by_peer_ || failure_.has_value(); }
   bool can_read() const { return !received_.empty() || is_over(); }
   bool can_write() const { return link_->may_send() || is_over(); }
   static tl::unexpected<Error> closed_by_peer() {
     return fail(ErrorCode::kUnavailable, "the peer closed the connection");
   }
+
+  // An answer that travels in its frame: the bytes of the peer's memory at which it belongs, and the number of the
+  // message with whose reading it is there.
+  struct SlowAnswer {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t read_with = 0;
+  };
+  static constexpr std::uint64_t kNotSent = ~std::uint64_t{0};  // the stream still has a part of the frame
+  static constexpr std::size_t kMaxSlow = 64;
 
   // Keeps the first failure. Those who wait learn of it in a later turn.
   void check(const Status& status) {
@@ -254,46 +264,12 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   // ---- Memory.
 
-  // The registration of the block in which these bytes are. Null: they aren't in the arena, or registering failed.
-  const RdmaRegion* region_of(Bytes bytes, RdmaAccess access) {
-    const std::optional<Arena::Place> at = arena_ != nullptr ? arena_->find(bytes) : std::nullopt;
-    return at ? region_at(*at, bytes, access) : nullptr;
-  }
-
-  const RdmaRegion* region_at(const Arena::Place& at, Bytes bytes, RdmaAccess access) {
-    Shared& shared = shared_[{at.block, access}];
-    if (!shared.region) {
-      auto region = link_->devices()->region(link_->domain(), *arena_, at, bytes, access);
-      if (!region) {
-        check(tl::unexpected(region.error()));
-        return nullptr;
-      }
-      shared.region = std::move(*region);
-    }
-    return shared.region.get();
-  }
-
-  // The place of these bytes in a block that the peer knows. Empty: the peer can't know it.
-  std::optional<Arena::Place> shared_place(Bytes bytes, RdmaBlock::Use use) {
-    const std::optional<Arena::Place> at = arena_ != nullptr ? arena_->find(bytes) : std::nullopt;
-    if (!at || at->offset % sizeof(float) != 0) return std::nullopt;
-    const RdmaAccess access = use == RdmaBlock::Use::kRead ? RdmaAccess::kPeerReads : RdmaAccess::kPeerWrites;
-    const RdmaRegion* const region = region_at(*at, bytes, access);
-    if (region == nullptr) return std::nullopt;
-    Shared& shared = shared_[{at->block, access}];
-    if (shared.is_announced) return at;
-    if (announced_ == kMaxRdmaBlocks || !link_->may_send()) return std::nullopt;
-    const auto description = encode(RdmaBlock{.block = at->block,
-                                              .use = use,
-                                              .key = region->remote_key(),
-                                              .address = reinterpret_cast<std::uintptr_t>(region->bytes().data()),
-                                              .bytes = region->bytes().size()});
-    const Bytes part(description);
-    is_exposed_ = true;
-    ++announced_;
-    shared.is_announced = true;
-    check(link_->send(RdmaMessage::Kind::kBlock, {&part, 1}));
-    return failure_ ? std::nullopt : at;
+  // The place of these bytes in a block that the peer knows. Empty: the peer can't know it now.
+  std::optional<Arena::Place> known(Bytes bytes, RdmaBlock::Use use) {
+    const auto place = shared_.known(*link_, bytes, use);
+    if (place.has_value()) return *place;
+    check(tl::unexpected(place.error()));
+    return std::nullopt;
   }
 
   bool have(std::unique_ptr<RdmaBuffer>& buffer, std::size_t bytes) {
@@ -306,6 +282,22 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     }
     buffer = std::move(*made);
     return true;
+  }
+
+  // An answer that travels in its frame reaches its place when the peer reads the frame. A later answer for this place
+  // that was written there at once would then be overwritten by the earlier one. Returns false if that could happen.
+  bool may_overtake(std::uint64_t at, std::uint64_t bytes) {
+    take_completions();  // they may show that the peer has read the frames
+    for (SlowAnswer& one : slow_)
+      if (one.read_with == kNotSent && !writing_) one.read_with = link_->credits().all_sent();
+    std::erase_if(slow_, [&](const SlowAnswer& one) { return one.read_with <= link_->credits().all_read(); });
+    return std::ranges::none_of(slow_, [&](const SlowAnswer& one) { return at < one.end && one.begin < at + bytes; });
+  }
+
+  void note_slow(std::uint64_t at, std::uint64_t bytes) {
+    if (slow_.size() < kMaxSlow) return slow_.push_back({at, at + bytes, kNotSent});
+    SlowAnswer& last = slow_.back();  // stands for more than one answer from now on
+    last = {std::min(last.begin, at), std::max(last.end, at + bytes), kNotSent};
   }
 
   // Writes a copy of the payload into the memory that the peer has offered. Returns false if there is no room for the
@@ -499,15 +491,12 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   bool is_closed_ = false;  // by this end
   bool is_ended_ = false;   // the queue pair is destroyed
   bool is_closed_by_peer_ = false;
-  bool is_exposed_ = false;  // the peer may access memory of this process
   bool is_turn_posted_ = false;
   HandlerMemory event_memory_;
   HandlerMemory completion_memory_;
   HandlerMemory turn_memory_;
 
-  const Arena* arena_ = nullptr;  // of this process; null: nothing is shared
-  std::map<std::pair<std::uint64_t, RdmaAccess>, Shared> shared_;
-  std::size_t announced_ = 0;
+  RdmaSharedMemory shared_;
   MutableBytes offered_;  // the memory of this process that the peer may write to
   RemoteBytes region_;    // the memory that the peer has offered
 
@@ -517,6 +506,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   bool is_fetched_ = false;                   // it has arrived
   std::uint32_t reads_ = 0;                   // under way
   std::unique_ptr<RdmaBuffer> fetch_buffer_;  // for a landing that can't be registered
+  std::vector<SlowAnswer> slow_;
   Staging staging_{kStagingBytes};
   std::unique_ptr<RdmaBuffer> staged_;  // the buffer of staging_
 };

@@ -18,9 +18,15 @@ class RdmaCredits {
   // ---- Sending.
   bool may_send() const { return left_ > 0; }
   // Only if may_send().
-  void sent() { --left_; }
+  void sent() {
+    --left_;
+    ++sent_;
+  }
   // The peer returns credits. kData: more than it was sent messages.
   Status returned(std::uint32_t credits);
+  // Number of all messages that were sent, and of those that the peer has read. It reads them in order.
+  std::uint64_t all_sent() const { return sent_; }
+  std::uint64_t all_read() const { return sent_ - (peer_ - left_); }
 
   // ---- Receiving.
   // A message that needs a credit has arrived. kData: the peer had none left.
@@ -35,7 +41,8 @@ class RdmaCredits {
  private:
   const std::uint32_t own_;
   const std::uint32_t peer_;
-  std::uint32_t left_;         // slots of the peer
+  std::uint32_t left_;  // slots of the peer
+  std::uint64_t sent_ = 0;
   std::uint32_t used_ = 0;     // slots of this end that the peer has used and has not got back
   std::uint32_t emptied_ = 0;  // those of them that are empty again
 };

@@ -407,6 +407,27 @@ TEST_F(Rdma, AnswersAreWrittenIntoTheOfferedMemory) {
   EXPECT_EQ(client.connection->bytes_received(), server.connection->bytes_sent());
 }
 
+// If too many answers are under way, some travel in their frames. A later one that is written must not come before
+// them. The test has most to find if packets are delayed (tests/rdma/vm_test.py).
+TEST_F(Rdma, TheLastAnswerForAPlaceStaysThere) {
+  constexpr unsigned kAnswers = 100;
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  Placed client(std::move(dialled), memory.bytes());
+  End server(std::move(accepted));
+  client.start();
+  server.start();
+  client.send(push(Bytes(memory.bytes()).first(64), memory.bytes()));
+  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  for (unsigned i = 1; i <= kAnswers; ++i) {
+    server.send(answer(pattern(kBytes, i), 0));
+    loop.restart();
+    loop.run_one_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(run_until_true([&] { return client.frames.size() == kAnswers; }));
+  EXPECT_TRUE(client.frames.back().payload == pattern(kBytes, kAnswers));
+}
+
 TEST_F(Rdma, AnAnswerBeyondTheOfferedMemoryTravelsAsBytes) {
   auto [dialled, accepted] = connect();
   dialled->share(arena);
