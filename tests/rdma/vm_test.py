@@ -22,10 +22,10 @@ class VmTest(unittest.TestCase):
         if not (VM / "initrd").exists():
             subprocess.run([HERE / "make-vm", VM], check=True)
 
-    def in_vm(self, *command, timeout=600):
+    def in_vm(self, *command, timeout=600, may_skip=False):
         done = subprocess.run([HERE / "run-in-vm", VM, *map(str, command)], cwd=ROOT, capture_output=True, text=True,
                               env={**os.environ, "TIMEOUT": str(timeout)})
-        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-4000:])
+        self.assertIn(done.returncode, (0, 77) if may_skip else (0,), done.stdout[-8000:] + done.stderr[-4000:])
         return done.stdout
 
     def train_between_two_machines(self, ps_memlock="unlimited", worker_memlock="unlimited"):
@@ -64,11 +64,11 @@ class VmTest(unittest.TestCase):
         self.assertIn("tcp", status["transport"], logs)
 
     def test_transport(self):
-        self.in_vm(BUILD / "tests/transport_rdma_test")
+        self.in_vm(BUILD / "tests/transport_rdma_test", may_skip=True)
 
     def test_transport_with_delayed_packets(self):
         delay = "for name in v0 v1; do tc qdisc add dev $name root netem delay 20ms; done"
-        self.in_vm("sh", "-c", f"{delay}; {BUILD}/tests/transport_rdma_test --gtest_filter=Rdma.*:-*Thousand*")
+        self.in_vm("sh", "-c", f"{delay}; {BUILD}/tests/transport_rdma_test --gtest_filter=Rdma.*:-*Thousand*", may_skip=True)
 
     def test_contract_with_lost_packets(self):
         loss = "for name in v0 v1; do tc qdisc add dev $name root netem loss 0.5%; done"

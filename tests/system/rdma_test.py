@@ -137,7 +137,7 @@ class RdmaTest(SystemTest):
         self.until("a rollback", lambda: (self.status("--cluster", cluster) or before)["generation"] > before["generation"])
         before = self.status("--cluster", cluster)
         self.until("steps after the cut", lambda: self.has_moved(cluster, before, None))
-        self.assertEqual(self.status("--cluster", cluster)["transport"], "rdma")
+        self.until("both workers", lambda: (self.status("--cluster", cluster) or before)["transport"] == "rdma")
 
     def has_moved(self, cluster, before, task):
         now = self.status("--cluster", cluster)

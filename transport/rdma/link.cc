@@ -14,7 +14,10 @@ namespace {
 constexpr std::uint32_t kAllSlots = kRdmaSlots + kRdmaSpareSlots;  // of each direction
 constexpr std::uint32_t kMaxSendWork = kAllSlots + kRdmaMaxWrites + kRdmaMaxReads;
 constexpr std::uint8_t kMaxReadsAtOnce = 16;  // of a queue pair, in each direction, if the devices can
-constexpr std::uint8_t kRetries = 7;          // 7 is the most
+// 4.096 us * 2^16 = 0.27 s: then a device sends again what wasn't acknowledged. By itself rdma_cm takes 2 s, so the
+// loss of one packet could cost the time that a hello has.
+constexpr std::uint8_t kAckTimeout = 16;
+constexpr std::uint8_t kRetries = 7;  // 7 is the most
 
 std::uint64_t name_of(RdmaLink::Work work, std::uint32_t slot = 0) {
   return static_cast<std::uint64_t>(work) << 32 | slot;
@@ -48,6 +51,8 @@ RdmaLink::~RdmaLink() {
 }
 
 Status RdmaLink::set_up() {
+  std::uint8_t ack_timeout = kAckTimeout;  // an old kernel that doesn't know the option keeps its longer time
+  ::rdma_set_option(id_.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, sizeof ack_timeout);
   auto domain = devices_->domain(id_->verbs);
   if (!domain) return tl::unexpected(domain.error());
   domain_ = std::move(*domain);
