@@ -536,12 +536,13 @@ TEST_F(WorkerProcessTest, ProbeOfItsAddressIsAnswered) {
   std::unique_ptr<Peer> probe;
   std::optional<wire::FrameType> answer;
   transport_->dial(loop_, chief_->hellos[0].address, frame, std::chrono::seconds(5),
-             [&](Result<std::unique_ptr<transport::Connection>> connection) {
-               ASSERT_TRUE(connection) << connection.error().message;
-               probe = std::make_unique<Peer>(
-                   std::move(*connection),
-                   [&](Peer&, const wire::FrameHeader& header, wire::Bytes, wire::Bytes) { answer = header.type; });
-             });
+                   [&](Result<std::unique_ptr<transport::Connection>> connection) {
+                     ASSERT_TRUE(connection) << connection.error().message;
+                     probe = std::make_unique<Peer>(
+                         std::move(*connection), [&](Peer&, const wire::FrameHeader& header, wire::Bytes, wire::Bytes) {
+                           answer = header.type;
+                         });
+                   });
   run_until(loop_, [&] { return answer.has_value(); });
   EXPECT_EQ(*answer, wire::FrameType::kRefused);
 }

@@ -1,5 +1,5 @@
-// The peers of a worker, which a test plays over real TCP on loopback, or over shared memory: shards that apply each frame at once, and a
-// scripted chief. All of them run on the test's own loop.
+// The peers of a worker, which a test plays over real TCP on loopback, or over shared memory: shards that apply each
+// frame at once, and a scripted chief. All of them run on the test's own loop.
 #pragma once
 
 #include <gtest/gtest.h>
