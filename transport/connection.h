@@ -32,9 +32,8 @@ enum class Payload {
   // Until on_sent(cookie). If the cookie is 0: until an answer of the peer shows that the payload has arrived.
   kFrozenUntilSent,
   // Until an answer of the peer shows that it doesn't use the payload any more. If both ends share memory, or are
-  // joined
-  // by RDMA, the peer may read the payload in place. on_sent(cookie) comes when the transport itself doesn't need it
-  // any more.
+  // joined by RDMA, the peer may read the payload in place. on_sent(cookie) comes when the transport itself doesn't
+  // need it any more.
   kFrozenUntilAnswered,
   // Only until send() returns. send() tries one write straight from the payload, and copies the rest.
   kCopied,
