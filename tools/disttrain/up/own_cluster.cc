@@ -77,9 +77,7 @@ void say_start(const LocalCluster& cluster) {
             << (config.workers.size() == 1 ? " worker" : " workers");
   if (!config.evaluators.empty())
     std::cerr << ", " << config.evaluators.size() << (config.evaluators.size() == 1 ? " evaluator" : " evaluators");
-  std::cerr << "; transport tcp"
-            << (config.transport.kind == "auto" ? " (auto: this version has no other transport)" : "") << "; chief at "
-            << config.chief.address << '\n';
+  std::cerr << "; transport " << config.transport.kind << "; chief at " << config.chief.address << '\n';
 }
 
 // The chief only knows that the task was lost. This process is the parent of the task's process, so it also knows how
