@@ -50,10 +50,12 @@ std::vector<std::uint64_t> cut(const std::vector<Piece>& pieces, std::uint64_t f
   std::size_t p = 0;
   for (std::uint64_t i = 1; i <= count; ++i) {
     std::uint64_t end = total / count * i + total % count * i / count;
-    if (i < count) end -= std::min(end, (flat + end) % kLineWords);
     while (piece_begin + pieces[p].words < end) piece_begin += pieces[p++].words;
     const std::uint64_t piece_end = piece_begin + pieces[p].words;
-    if (pieces[p].words < kWholeWords) end = end - piece_begin < piece_end - end ? piece_begin : piece_end;
+    if (pieces[p].words < kWholeWords)
+      end = end - piece_begin < piece_end - end ? piece_begin : piece_end;
+    else if (i < count)
+      end -= std::min(end - piece_begin, (flat + end) % kLineWords);
     if (end > (ends.empty() ? 0 : ends.back())) ends.push_back(end);
   }
   return ends;

@@ -141,6 +141,13 @@ TEST(Placement, SmallVariablesAreNeverCut) {
   }
 }
 
+TEST(Placement, SmallVariablesAreDividedAmongShards) {
+  ModelSpec model;
+  model.variables.push_back(variable("weight", {8}));
+  model.variables.push_back(variable("bias", {1}));
+  EXPECT_TRUE(place(model, Placement::kBalanced, 2));
+}
+
 TEST(Placement, BalancedShardsDifferByTheCutsAtMost) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
