@@ -158,12 +158,17 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     bool is_used = false;
     const bool is_new_offer = frame.answers.data() != offered_.data() || frame.answers.size() != offered_.size();
     if (!frame.answers.empty() && is_new_offer) {
+      if (!link_->may_send()) take_completions();
       if (const auto at = known(frame.answers, RdmaBlock::Use::kWrite)) {
         place.offered_block = at->block;
         place.offered_offset = at->offset;
         place.offered_bytes = frame.answers.size();
         offered_ = frame.answers;
         is_used = true;
+      } else if (!offered_.empty()) {
+        // The peer would go on writing to the memory of the earlier offer, which may be in use now.
+        check(fail(ErrorCode::kUnavailable, "can't offer other memory to the peer for its answers"));
+        return std::nullopt;
       }
     }
     if (frame.payload.empty() || frame.payload.size() > wire::kMaxPayloadBytes) {

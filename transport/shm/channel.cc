@@ -131,6 +131,10 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
         place.offered_bytes = frame.answers.size();
         offered_ = frame.answers;
         is_used = true;
+      } else if (!offered_.empty()) {
+        // The peer would go on writing to the memory of the earlier offer, which may be in use now.
+        failure_ = Error{ErrorCode::kUnavailable, "can't offer other memory to the peer for its answers"};
+        return std::nullopt;
       }
     }
     if (!frame.payload.empty() && arena_ != nullptr && frame.lifetime == Payload::kFrozenUntilAnswered) {

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tests/transport/ends.h"
+#include "transport/shm/blocks.h"
 #include "transport/shm/message.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/transport.h"
@@ -210,6 +211,22 @@ TEST_F(Shm, AnAnswerIsWrittenIntoTheOfferedMemory) {
   ASSERT_TRUE(run_until_true([&] { return client.frames.size() == 1; }));
   EXPECT_EQ(client.frames[0].payload, values);
   EXPECT_EQ(server.connection->bytes_sent(), client.connection->bytes_received());
+}
+
+// Otherwise the peer would write its answers into the memory of the earlier offer.
+TEST_F(Shm, AnOfferThatThePeerCannotTakeClosesTheConnection) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  End client(std::move(dialled)), server(std::move(accepted));
+  client.start();
+  server.start();
+  std::vector<std::unique_ptr<Memory>> blocks;
+  for (std::size_t i = 0; i < kMaxPeerBlocks + 1; ++i) {
+    blocks.push_back(std::make_unique<Memory>(arena, 4096, Paging::kTouched));
+    client.send(push({}, blocks.back()->bytes()));
+  }
+  ASSERT_TRUE(run_until_true([&] { return client.closed == 1; }));
+  EXPECT_NE(client.reason.message.find("can't offer other memory"), std::string::npos) << client.reason.message;
 }
 
 TEST_F(Shm, AnAnswerThatIsNotOfferedAPlaceTravelsAsBytes) {
