@@ -67,6 +67,7 @@ Result<RdmaMessage> decode_message(std::span<const std::byte> arrived) {
   if (message.bytes != arrived.size() - kMessageBytes || has_body != (message.bytes > 0))
     return malformed("it says that its body has " + std::to_string(message.bytes) + " bytes, but " +
                      std::to_string(arrived.size() - kMessageBytes) + " arrived");
+  if (!has_body && message.credits == 0) return malformed("it returns no credits and has no body");
   return message;
 }
 

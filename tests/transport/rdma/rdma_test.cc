@@ -55,6 +55,10 @@ TEST(RdmaMessages, AMessageMustHaveTheBytesThatItNames) {
   EXPECT_FALSE(decode_message(Bytes(bytes).first(kMessageBytes - 1)));
   encode(RdmaMessage{RdmaMessage::Kind::kCredits, 7, 100}, std::span(bytes).first<kMessageBytes>());
   EXPECT_FALSE(decode_message(bytes)) << "credits have no body";
+  encode(RdmaMessage{RdmaMessage::Kind::kCredits, 7, 0}, std::span(bytes).first<kMessageBytes>());
+  EXPECT_TRUE(decode_message(Bytes(bytes).first(kMessageBytes)));
+  encode(RdmaMessage{RdmaMessage::Kind::kCredits, 0, 0}, std::span(bytes).first<kMessageBytes>());
+  EXPECT_FALSE(decode_message(Bytes(bytes).first(kMessageBytes))) << "it says nothing, and costs the peer nothing";
   encode(RdmaMessage{RdmaMessage::Kind::kBytes, 7, 0}, std::span(bytes).first<kMessageBytes>());
   EXPECT_FALSE(decode_message(Bytes(bytes).first(kMessageBytes))) << "bytes have one";
   for (const int kind : {0, 4, 0xffff}) {
