@@ -2,26 +2,19 @@
 
 #include <string>
 
+#include "transport/wire/little_endian.h"
+
 namespace disttrain::transport {
+
+using wire::get;
+using wire::put;
+
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31414d4452544944;  // "DITRDMA1" in memory
 constexpr std::uint32_t kMostSlots = 4096;
 constexpr std::uint32_t kLeastSlotBytes = 512;
 constexpr std::uint32_t kMostSlotBytes = 1024 * 1024;
-
-template <typename Integer>
-void put(std::byte* to, Integer value) {
-  for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);
-}
-
-template <typename Integer>
-Integer get(const std::byte* from) {
-  Integer value = 0;
-  for (std::size_t i = 0; i < sizeof(Integer); ++i)
-    value = static_cast<Integer>(value | static_cast<Integer>(static_cast<Integer>(from[i]) << (8 * i)));
-  return value;
-}
 
 tl::unexpected<Error> malformed(const std::string& what) {
   return fail(ErrorCode::kData, "the peer sent a message that isn't one of disttrain: " + what);

@@ -4,6 +4,7 @@
 
 #include "common/check.h"
 #include "transport/wire/checksum.h"
+#include "transport/wire/little_endian.h"
 
 namespace disttrain::wire {
 namespace {
@@ -11,20 +12,6 @@ namespace {
 constexpr std::size_t kMagicAt = 0, kVersionAt = 4, kTypeAt = 6, kJobAt = 8, kControlBytesAt = 12, kGenerationAt = 16,
                       kSequenceAt = 24, kPayloadBytesAt = 32, kPayloadChecksumAt = 40, kChecksumKindAt = 44,
                       kHasPlaceAt = 45, kHeaderChecksumAt = 60;
-
-// Writes an integer in little-endian order, on every host. Compilers turn the loop into one instruction.
-template <typename Integer>
-void put(std::byte* to, Integer value) {
-  for (std::size_t i = 0; i < sizeof(Integer); ++i) to[i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);
-}
-
-template <typename Integer>
-Integer get(const std::byte* from) {
-  Integer value = 0;
-  for (std::size_t i = 0; i < sizeof(Integer); ++i)
-    value = static_cast<Integer>(value | static_cast<Integer>(static_cast<Integer>(from[i]) << (8 * i)));
-  return value;
-}
 
 tl::unexpected<Error> nonsense(const std::string& what) {
   return fail(ErrorCode::kData, "the peer sent something that isn't a disttrain frame: " + what);
