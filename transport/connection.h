@@ -117,7 +117,8 @@ class Connection {
   virtual void resume_receiving() = 0;
 
   // Closes the connection. After close() has returned, the connection calls no handler and reads no payload. Queued
-  // frames that have no payload or are kCopied are still sent, as far as the kernel takes them at once.
+  // frames that have no payload or are kCopied are still sent, as far as the kernel takes them at once. By RDMA they
+  // may be lost, if this end has shared memory or reads the peer's: to end all access to memory comes first.
   virtual void close() = 0;
 
   // How the bytes travel: "tcp", "shm", "rdma" or "memory".

@@ -31,7 +31,7 @@ struct Received {
 
 }  // namespace
 
-// What moves from one loop to another.
+// The parts of a core that move from one loop to another.
 struct RdmaChannel::Moved {
   std::unique_ptr<RdmaLink> link;
   Fifo<Received> received = {};

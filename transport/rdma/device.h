@@ -64,7 +64,7 @@ class RdmaRegion {
   const std::unique_ptr<ibv_mr, DestroyRdma> region_;
 };
 
-// What may be done with registered memory. This process may send from it and let its own device read it in any case.
+// The access that a registration allows. This process may always send from registered memory.
 enum class RdmaAccess : int {
   kLocal = IBV_ACCESS_LOCAL_WRITE,
   kPeerReads = IBV_ACCESS_REMOTE_READ,

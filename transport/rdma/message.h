@@ -1,5 +1,5 @@
-// What the two ends of an RDMA connection say to each other beside the frames. Each SEND begins with a message header
-// of 8 bytes. All integers are little-endian.
+// Messages of an RDMA connection. They carry the bytes of frames, and the ends tell each other of blocks of memory and
+// of free slots. Each SEND begins with a message header of 8 bytes. All integers are little-endian.
 #pragma once
 
 #include <array>

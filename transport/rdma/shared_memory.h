@@ -1,5 +1,5 @@
-// What a process lets the other end of a connection, or its own device, do with the memory of its arena. Registers each
-// block when it is needed first, and tells the peer of it.
+// Memory of an arena that the other end of a connection, or this process's own device, may access. Registers each block
+// when it is needed first, and tells the peer of it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What only the transport rdma does: messages, credits, payloads that are read and written by RDMA, and peers that
-// misuse what they share. The tests named Rdma need a device; tests/rdma makes one.
+// Tests for rdma alone: messages, credits, payloads that are read and written by RDMA, and peers that misuse what they
+// share. The tests named Rdma need a device; tests/rdma makes one.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -564,7 +564,8 @@ TEST_F(Rdma, AnAddressWithoutADeviceIsAConfigError) {
       << made.error().message;
 }
 
-// What the kernel counts for this host: "0: rxe0: pd 1 cq 1 qp 1 cm_id 0 mr 0 ctx 0", a line for each device.
+// The kernel's counts of RDMA objects on this host: "0: rxe0: pd 1 cq 1 qp 1 cm_id 0 mr 0 ctx 0", a line for each
+// device.
 std::string resources() {
   std::FILE* const shows = ::popen("rdma resource show 2>&1", "r");
   std::string text(4096, '\0');
