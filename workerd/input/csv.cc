@@ -26,9 +26,9 @@ std::string shown(std::string_view text) {
 }
 
 // Divides a stream of text into records. A record is one line, or several lines if a quoted field contains line ends.
-class RecordReader {
+class CsvRecordReader {
  public:
-  explicit RecordReader(ByteSource& file)
+  explicit CsvRecordReader(ByteSource& file)
       : file_(file), chunk_(std::min<std::uint64_t>(kMostChunkBytes, file.most_content_bytes() + 1)) {}
 
   // Returns the next record, or nothing at the end of the file. The view is valid until the next call.
@@ -222,7 +222,7 @@ class PartBuilder {
 }  // namespace
 
 Result<CsvPart> read_csv(ByteSource& file) {
-  RecordReader reader(file);
+  CsvRecordReader reader(file);
   PartBuilder builder(file);
   std::vector<std::string_view> fields;
   std::deque<std::string> unquoted;

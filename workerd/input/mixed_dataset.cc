@@ -15,7 +15,7 @@ namespace disttrain::input {
 
 namespace {
 
-bool is_float(DType dtype) {
+bool is_float_type(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
@@ -131,12 +131,12 @@ Status can_mix(const Dataset& dataset, const std::vector<ColumnSpec>& columns, b
     const DatasetColumn& array = dataset.columns()[(*bindings)[i].array];
     const bool is_label = array.name == "labels";
     const bool is_one_class = is_label && array.are_classes && element_count(columns[i]) == 1 && array.largest > 1;
-    if (is_float(columns[i].dtype) && !is_one_class) continue;
+    if (is_float_type(columns[i].dtype) && !is_one_class) continue;
     return fail(ErrorCode::kConfig,
                 "data.mix makes " +
                     std::string(is_label ? "labels that are shares of classes" : "inputs that are fractions") +
                     ", but the model's column \"" + columns[i].name + "\" takes " +
-                    (is_float(columns[i].dtype) ? "the number of a class" : to_string(columns[i].dtype)) + ": " +
+                    (is_float_type(columns[i].dtype) ? "the number of a class" : to_string(columns[i].dtype)) + ": " +
                     (is_builtin ? is_label ? "set model.loss to \"softmax_cross_entropy\"" : "use another model"
                      : is_label ? "export the model with a loss that takes a float for each class"
                                 : "export the model with inputs of float32") +
