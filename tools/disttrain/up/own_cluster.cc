@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kShownLogLines = 10;
+constexpr std::size_t kLogLinesOfATask = 10;
 constexpr Duration kStartDeadline = 20s;     // how long the chief may take to start and answer
 constexpr Duration kOwnChiefPatience = 30s;  // how long to retry to reach a chief that is being restarted
 constexpr Duration kJustNow = 10s;
@@ -93,7 +93,7 @@ void add_how_it_ended(Json& status, const Supervisor& daemons) {
   if (last == ended.rend() || (!last->stays_down && daemon::now() - last->when > kJustNow)) return;
   cause["reason"] = text_of(cause, "reason") + "; " + described(*last);
   if (last->signal) cause["signal"] = *last->signal;
-  if (list_of(cause, "log").empty()) cause["log"] = last_lines(last->log, kShownLogLines);
+  if (list_of(cause, "log").empty()) cause["log"] = last_lines(last->log, kLogLinesOfATask);
 }
 
 // Returns the error to report when the job can't be submitted. If a daemon has ended, its own error says more than "no
@@ -103,7 +103,7 @@ Error first_cause(const Supervisor& daemons, Error error) {
   const EndedDaemon* down = daemons.first_that_stays_down();
   const EndedDaemon& ended = down != nullptr ? *down : daemons.ended().back();
   std::string message = described(ended);
-  for (const std::string& line : last_lines(ended.log, kShownLogLines)) message += "\n  | " + line;
+  for (const std::string& line : last_lines(ended.log, kLogLinesOfATask)) message += "\n  | " + line;
   return Error{error_code_of(ended), message};
 }
 
@@ -113,14 +113,14 @@ FinishedRun conclude(Outcome outcome, const MissingTasks& missing, const Supervi
   if (const auto& blamed = missing.blamed(); blamed && outcome.error) {
     run.status = failed_status(run.status, job, to_string(blamed->task),
                                "pid " + std::to_string(blamed->pid) + " " + blamed->how, blamed->signal,
-                               last_lines(blamed->log, kShownLogLines));
+                               last_lines(blamed->log, kLogLinesOfATask));
     if (blamed->exit_code && is_sysexit(*blamed->exit_code)) run.status["code"] = *blamed->exit_code;
   } else {
     if (outcome.error && outcome.interrupted == 0) {
       // The job doesn't need any daemon that stays down. So the chief's process is there, but it doesn't answer. Maybe
       // the process was stopped (SIGSTOP).
       run.status = failed_status(run.status, job, "chief/0", outcome.error->message, std::nullopt,
-                                 last_lines(daemons.log_of(kChief), kShownLogLines));
+                                 last_lines(daemons.log_of(kChief), kLogLinesOfATask));
     }
     add_how_it_ended(run.status, daemons);
   }
