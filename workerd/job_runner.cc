@@ -265,7 +265,7 @@ void JobRunner::show_figures() {
 }
 
 void JobRunner::post_progress() {
-  world_.board.write(BoardEntry{job_.job, job_.generation, core_.progress()});
+  world_.board.write(BoardEntry{job_.job, job_.generation, core_.progress(), wires_});
 }
 
 void JobRunner::tick() {

@@ -67,7 +67,10 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   // The number of workers when this worker opened the job.
   std::uint32_t workers() const { return static_cast<std::uint32_t>(job_.roster.members.size()); }
 
-  void on_channel_opened(ShardId shard, Sequence last) override { feed(ChannelOpened{shard, last}); }
+  void on_channel_opened(ShardId shard, Sequence last) override {
+    wires_ = exchange_->wires();
+    feed(ChannelOpened{shard, last});
+  }
   void on_channel_lost(ShardId shard, const std::string& reason, Duration lasts) override {
     feed(ChannelLost{shard, reason, lasts});
   }
@@ -157,6 +160,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   asio::steady_timer ticker_;
   WorkerTrace trace_;
   Step global_;                         // the global step of the newest parameters: shard 0's version
+  Wires wires_ = 0;                     // exchange_->wires() when a channel was last opened
   std::unique_ptr<Exchange> exchange_;  // the last member, because it calls the runner
 };
 

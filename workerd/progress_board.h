@@ -22,6 +22,7 @@ struct BoardEntry {
   JobId job;  // 0 = idle
   Generation generation;
   Progress progress;
+  Wires wires = 0;  // of the channels that are open
 };
 
 // Holds the newest value that one thread has written; any thread may read it. The step thread writes several times in

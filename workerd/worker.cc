@@ -281,6 +281,7 @@ Heartbeat Worker::make_heartbeat() const {
   heartbeat.work = step_.work();
   heartbeat.examples = entry.progress.examples;
   heartbeat.loss = entry.progress.loss;
+  heartbeat.wires = entry.wires;
   const StepMetrics newest = step_.metrics().read();
   if (!newest.accumulators.empty()) heartbeat.metrics = metric_values(newest.metrics, newest.accumulators);
   heartbeat.phase_times.assign(entry.progress.times.begin(), entry.progress.times.end());

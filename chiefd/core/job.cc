@@ -266,7 +266,7 @@ void Job::on_message_of_member(Turn& turn, const Member& from, const FromTask& m
 
 void Job::on_opened(Turn& turn, const Member& from, const JobOpened& opened) {
   JobParts& parts = *parts_;
-  parts.workers.note_wires(opened.wires);
+  parts.workers.note_wires(from, opened.wires);
   const bool trains = parts.stage.is(Stage::kTrain) || parts.stage.is(Stage::kReclaim);
   parts.candidates.note_prepared(from);
   // The worker may have been told to start before it had opened the job, for example if a former chief asked it to

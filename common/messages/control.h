@@ -381,6 +381,7 @@ struct Heartbeat {
   std::vector<MetricValue> metrics;
   Instant clock{};       // the sender's clock when it sent this message; transport::ChiefLink fills it in. 0: not told
   DataTimes data_times;  // worker: since it has opened the data set
+  Wires wires = 0;       // worker: of its channels, as in JobOpened; 0: not told
 };
 
 struct HeartbeatAnswer {

@@ -96,11 +96,12 @@ class ShmTest(SystemTest):
                              f'[checkpoint]\ndirectory = "{self.folder}/checkpoints"\nevery_steps = 20')
         process = self.start("disttrain", "up", cluster, "--job", job, "--json")
         self.until_steps(60, "--cluster", cluster)
-        for task in ("worker/0", "ps/1", "worker/1", "ps/0"):
+        for task in ("worker/0", "ps/1", "worker/1", "ps/0", "chief/0"):
             before = self.status("--cluster", cluster)
             os.kill(self.pid_of(before, task), signal.SIGKILL)
             self.until(f"steps after the loss of {task}", lambda: self.has_moved(cluster, before, task))
-        self.assertEqual(self.status("--cluster", cluster)["transport"], "shm")
+        # The workers tell a new chief with their next heartbeats.
+        self.until("the wire", lambda: (self.status("--cluster", cluster) or before)["transport"] == "shm")
         process.send_signal(signal.SIGKILL)
         for pid in self.processes_of_this_test():
             os.kill(pid, signal.SIGKILL)

@@ -841,6 +841,8 @@ struct Heartbeat {
   # worker: nanoseconds in each stage of making batches from files (read, decode, transform, batch), summed over its
   # input threads; empty if the records are in memory
   dataTimes @14 :List(Int64);
+  # worker: how it is connected to the shards now, as in JobOpened; 0: not told. A chief that was restarted learns it here.
+  wires @15 :UInt8;
 }
 struct ShardLoad {
   shard @0 :UInt32;

@@ -137,6 +137,7 @@ void write(const Heartbeat& m, schema::Heartbeat::Builder b) {
   b.setClock(m.clock.time_since_epoch().count());
   auto stages = b.initDataTimes(list_size(m.data_times, kDataStages.size(), "data times"));
   for (unsigned i = 0; i < stages.size(); ++i) stages.set(i, m.data_times[i].count());
+  b.setWires(m.wires);
 }
 
 Heartbeat read(schema::Heartbeat::Reader r) {
@@ -156,6 +157,7 @@ Heartbeat read(schema::Heartbeat::Reader r) {
   m.clock = read_instant(r.getClock(), "the clock");
   for (std::int64_t time : bounded(r.getDataTimes(), kDataStages.size(), "data times"))
     m.data_times.push_back(read_duration(time, "the time in a stage of making batches"));
+  m.wires = r.getWires();
   return m;
 }
 

@@ -30,6 +30,7 @@ void TrainingRun::on_heartbeat(Turn& turn, const Member& from, const Heartbeat& 
   if (workers_.is_taking_part(from)) {
     worker_figures_.note_steps(from, heartbeat.steps);
     worker_figures_.note_metrics(from, heartbeat.metrics);
+    workers_.note_wires(from, heartbeat.wires);
     if (setup_.submission.warmup_steps > 0 && progress_.report().measured_steps > 0)
       worker_figures_.end_warmup(from, heartbeat.phase_times);
   }

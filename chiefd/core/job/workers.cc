@@ -44,7 +44,7 @@ void Workers::use_roster() {
 }
 
 void Workers::begin_generation() {
-  wires_ = 0;
+  wires_.clear();
   roster_.version = RosterVersion(1);
   use_roster();
   lost_.clear();
@@ -95,6 +95,17 @@ void Workers::forget(const Member& member) {
   lost_.erase(member);
   std::erase(all_, member);
   in_all_.erase(member);
+  wires_.erase(member);
+}
+
+Wires Workers::wires() const {
+  Wires all = 0;
+  for (const auto& [worker, wires] : wires_) all |= wires;
+  return all;
+}
+
+void Workers::note_wires(const Member& member, Wires wires) {
+  if (wires != 0) wires_[member] = wires;
 }
 
 void Workers::join(const Member& member, Instant now) {

@@ -83,10 +83,9 @@ class Workers {
   void note_stopped(const Member& member) { stopped_.insert(member); }
   bool has_stopped(const Member& member) const { return stopped_.count(member) != 0; }
 
-  // How the workers of this generation are connected to the shards, as far as they have told. A restarted chief doesn't
-  // know it.
-  Wires wires() const { return wires_; }
-  void note_wires(Wires wires) { wires_ |= wires; }
+  // How the workers of this generation are connected to the shards, as each has told last. 0 from a worker: not told.
+  Wires wires() const;
+  void note_wires(const Member& member, Wires wires);
 
   // The worker that evaluates while the job trains.
   const std::optional<Member>& evaluator() const { return evaluator_; }
@@ -104,7 +103,7 @@ class Workers {
   std::set<Member> told_to_stop_;
   std::set<Member> stopped_;
   std::optional<Member> evaluator_;
-  Wires wires_ = 0;
+  std::map<Member, Wires> wires_;
 };
 
 }  // namespace disttrain::chiefd

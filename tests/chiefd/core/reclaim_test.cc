@@ -31,6 +31,29 @@ TEST_F(ReclaimTest, TasksThatHoldTheGenerationGoOnWithIt) {
   EXPECT_NE(event("reclaimed"), "no event of this kind");
 }
 
+TEST_F(ReclaimTest, ChiefLearnsFromHeartbeatsHowTheWorkersAreConnected) {
+  const JobId job = train(job_config("a"));
+  const auto tell = [&](std::uint32_t i, Wires wires) {
+    Heartbeat heartbeat;
+    heartbeat.job = job;
+    heartbeat.generation = Generation(1);
+    heartbeat.wires = wires;
+    say(worker(i), heartbeat);
+  };
+  for (const std::uint32_t i : {0u, 1u}) say(worker(i), JobOpened{job, Generation(1), kRdmaWire});
+  EXPECT_EQ(status(job).wires, kRdmaWire);
+  restart_chief_without({});
+  EXPECT_EQ(status(job).wires, 0);
+  for (const std::uint32_t i : {0u, 1u}) tell(i, kRdmaWire);
+  EXPECT_EQ(status(job).wires, kRdmaWire);
+  tell(1, kTcpWire);
+  EXPECT_EQ(status(job).wires, kRdmaWire | kTcpWire);
+  tell(0, kTcpWire);
+  EXPECT_EQ(status(job).wires, kTcpWire) << "both have dialled again, over tcp";
+  tell(0, 0);
+  EXPECT_EQ(status(job).wires, kTcpWire) << "an older worker doesn't tell";
+}
+
 // The chief recorded that the generation trains, and died before it recorded that the job runs.
 TEST_F(ReclaimTest, JobWhoseChiefDiedBeforeItWroteThatItRunsRunsAndTakesCheckpoints) {
   const JobId job = train(with_checkpoints());

@@ -44,7 +44,7 @@ inline constexpr std::size_t kFields = count_fields<T>();
 template <>
 inline constexpr std::size_t kFields<LeaseGrant> = 5;
 template <>
-inline constexpr std::size_t kFields<Heartbeat> = 15;
+inline constexpr std::size_t kFields<Heartbeat> = 16;
 template <>
 inline constexpr std::size_t kFields<TraceEvents> = 7;
 template <>
