@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/transport/ends.h"
+#include "tests/transport/two_ends.h"
 #include "transport/shm/blocks.h"
 #include "transport/shm/message.h"
 #include "transport/shm/ring.h"
@@ -23,14 +23,6 @@ namespace disttrain::transport {
 namespace {
 
 using wire::FrameType;
-
-constexpr std::size_t kBytes = 3 * 4096 + 64;
-
-OutgoingFrame hello() {
-  OutgoingFrame frame;
-  frame.header.type = FrameType::kHello;
-  return frame;
-}
 
 // A handler that reads lent payloads in place.
 class Borrower final : public End {
@@ -50,48 +42,9 @@ class Borrower final : public End {
   const std::byte* seen = nullptr;
 };
 
-// A handler whose payloads belong at one place of its memory.
-class Placed final : public End {
- public:
-  Placed(std::unique_ptr<Connection> c, MutableBytes place) : End(std::move(c)), place_(place) {}
-  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
-    return place_.first(header.payload_bytes);
-  }
-  void on_frame(const wire::FrameHeader& header, Bytes, Bytes payload) override {
-    EXPECT_EQ(payload.data(), place_.data());
-    frames.push_back({header, {}, {payload.begin(), payload.end()}});
-  }
-
- private:
-  const MutableBytes place_;
-};
-
-class Shm : public testing::Test {
+class Shm : public TwoEnds {
  protected:
-  void SetUp() override {
-    auto made = transport.listen(loop, "127.0.0.1:0", {},
-                                 [this](std::unique_ptr<Arrival> arrival) { arrivals.push_back(std::move(arrival)); });
-    ASSERT_TRUE(made) << made.error().message;
-    listener = std::move(*made);
-  }
-
-  Result<std::unique_ptr<Connection>> dial(const std::string& address) {
-    std::optional<Result<std::unique_ptr<Connection>>> result;
-    transport.for_steps().dial(loop, address, hello(), std::chrono::seconds(30),
-                               [&result](auto r) { result = std::move(r); });
-    EXPECT_TRUE(run_until(loop, [&result] { return result.has_value(); }));
-    return std::move(*result);
-  }
-
-  // Two connected ends: the one that has dialled, and the other one.
-  std::pair<std::unique_ptr<Connection>, std::unique_ptr<Connection>> connect() {
-    auto dialled = dial(listener->address());
-    EXPECT_TRUE(dialled) << dialled.error().message;
-    EXPECT_TRUE(run_until(loop, [this] { return !arrivals.empty(); }));
-    auto accepted = arrivals.back()->adopt(loop);
-    arrivals.pop_back();
-    return {std::move(*dialled), std::move(accepted)};
-  }
+  void SetUp() override { listen(transport, "127.0.0.1:0"); }
 
   // A peer that speaks to the listener's Unix socket by itself.
   Descriptor connect_raw() const {
@@ -106,32 +59,7 @@ class Shm : public testing::Test {
     return socket;
   }
 
-  bool run_until_true(const std::function<bool()>& done) { return run_until(loop, done); }
-
-  // A frame that lends a payload, and offers memory for answers.
-  static OutgoingFrame push(Bytes payload, MutableBytes answers = {}) {
-    OutgoingFrame frame;
-    frame.header.type = FrameType::kPush;
-    frame.payload = payload;
-    frame.lifetime = Payload::kFrozenUntilAnswered;
-    frame.answers = answers;
-    return frame;
-  }
-  static OutgoingFrame answer(Bytes payload, std::uint64_t at) {
-    OutgoingFrame frame;
-    frame.header.type = FrameType::kParameters;
-    frame.payload = payload;
-    frame.lifetime = Payload::kCopied;
-    frame.answer_at = at;
-    return frame;
-  }
-
-  asio::io_context loop;
   ShmTransport transport{ShmOptions{.cluster = "test", .is_required = true, .tcp = {}}};
-  std::vector<std::unique_ptr<Arrival>> arrivals;
-  std::unique_ptr<Listener> listener;
-  Arena arena{ArenaKind::kShared};
-  Memory memory{arena, kBytes, Paging::kTouched};
 };
 
 TEST_F(Shm, ALentPayloadIsReadWhereItIs) {
@@ -263,7 +191,7 @@ TEST_F(Shm, AWakeUpWithoutBytesDoesNotHideTheNextOne) {
   ASSERT_TRUE(ring);
   const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   RingWriter writer(ring->state(0), ring->bytes(0));
-  auto header = wire::encode_header(hello().header, {}, {}, wire::ChecksumKind::kNone);
+  auto header = wire::encode_header(hello_frame().header, {}, {}, wire::ChecksumKind::kNone);
   iovec buffer{header.data(), header.size()};
   ASSERT_TRUE(writer.write({&buffer, 1}));
   const std::array<int, 3> descriptors = {ring->fd(), mine.get(), theirs.get()};
@@ -303,7 +231,7 @@ TEST_F(Shm, WithoutTheNeedForSharedMemoryTcpServes) {
   ASSERT_TRUE(other);
   ShmTransport any{ShmOptions{.cluster = "test", .is_required = false, .tcp = {}}};
   std::optional<Result<std::unique_ptr<Connection>>> result;
-  any.for_steps().dial(loop, (*other)->address(), hello(), std::chrono::seconds(30),
+  any.for_steps().dial(loop, (*other)->address(), hello_frame(), std::chrono::seconds(30),
                        [&result](auto r) { result = std::move(r); });
   ASSERT_TRUE(run_until_true([&] { return result.has_value() && !over_tcp.empty(); }));
   EXPECT_TRUE(*result);
@@ -319,7 +247,8 @@ TEST_F(Shm, BothSocketsOfAListenerShareTheLimit) {
   ASSERT_TRUE(first);
   ASSERT_TRUE(run_until_true([this] { return arrivals.size() == 1; }));
   std::optional<Result<std::unique_ptr<Connection>>> second;
-  transport.dial(loop, (*narrow)->address(), hello(), std::chrono::seconds(30), [&](auto r) { second = std::move(r); });
+  transport.dial(loop, (*narrow)->address(), hello_frame(), std::chrono::seconds(30),
+                 [&](auto r) { second = std::move(r); });
   ASSERT_TRUE(run_until_true([&] { return second.has_value() && (*narrow)->refused() == 1; }));
   EXPECT_EQ(arrivals.size(), 1u);
 }
@@ -386,7 +315,7 @@ TEST_F(Shm, APeerThatScribblesOverTheRingsIsClosed) {
     ASSERT_TRUE(ring);
     const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     RingWriter writer(ring->state(0), ring->bytes(0));
-    const OutgoingFrame first = hello();
+    const OutgoingFrame first = hello_frame();
     auto header = wire::encode_header(first.header, {}, {}, wire::ChecksumKind::kNone);
     const iovec buffer{header.data(), header.size()};
     ASSERT_TRUE(writer.write({&buffer, 1}));
@@ -433,7 +362,7 @@ TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
     ASSERT_TRUE(ring);
     const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     RingWriter writer(ring->state(0), ring->bytes(0));
-    auto header = wire::encode_header(hello().header, {}, {}, wire::ChecksumKind::kNone);
+    auto header = wire::encode_header(hello_frame().header, {}, {}, wire::ChecksumKind::kNone);
     const std::vector<std::byte> payload(place.kind == Kind::kInFrame ? 0 : 64);
     wire::FrameHeader push;
     push.type = FrameType::kPush;
@@ -475,7 +404,7 @@ TEST_F(Shm, AProcessOfAnotherUserIsRefused) {
     asio::io_context own;
     ShmTransport stranger{ShmOptions{.cluster = "test", .is_required = true, .tcp = {}}};
     int code = 4;
-    stranger.for_steps().dial(own, listener->address(), hello(), std::chrono::seconds(30), [&code](auto dialled) {
+    stranger.for_steps().dial(own, listener->address(), hello_frame(), std::chrono::seconds(30), [&code](auto dialled) {
       const bool told = !dialled && dialled.error().code == ErrorCode::kNoPermission &&
                         dialled.error().message.find("belongs to user 0, this one to user 65534") != std::string::npos;
       code = told ? 0 : 5;

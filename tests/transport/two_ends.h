@@ -1,0 +1,117 @@
+// For the tests of transports that move payloads between the memories of both ends: two connected ends, and the frames
+// that lend, offer and answer.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/os/arena.h"
+#include "tests/transport/ends.h"
+
+namespace disttrain::transport {
+
+inline OutgoingFrame hello_frame() {
+  OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kHello;
+  return frame;
+}
+
+// A frame that lends a payload, and offers memory for answers.
+inline OutgoingFrame push(Bytes payload, MutableBytes answers = {}) {
+  OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kPush;
+  frame.payload = payload;
+  frame.lifetime = Payload::kFrozenUntilAnswered;
+  frame.answers = answers;
+  return frame;
+}
+
+inline OutgoingFrame answer(Bytes payload, std::uint64_t at) {
+  OutgoingFrame frame;
+  frame.header.type = wire::FrameType::kParameters;
+  frame.payload = payload;
+  frame.lifetime = Payload::kCopied;
+  frame.answer_at = at;
+  return frame;
+}
+
+// A handler whose payloads belong at one place of its memory.
+class Placed final : public End {
+ public:
+  Placed(std::unique_ptr<Connection> c, MutableBytes place) : End(std::move(c)), place_(place) {}
+  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
+    ++asked;
+    return place_.first(header.payload_bytes);
+  }
+  void on_frame(const wire::FrameHeader& header, Bytes, Bytes payload) override {
+    EXPECT_EQ(payload.data(), place_.data());
+    frames.push_back({header, {}, {payload.begin(), payload.end()}});
+    if (then) then();
+  }
+  int asked = 0;  // how often it has said where a payload lands
+
+ private:
+  const MutableBytes place_;
+};
+
+using Pair = std::pair<std::unique_ptr<Connection>, std::unique_ptr<Connection>>;
+
+// A listener of a transport, and connections with it.
+class TwoEnds : public testing::Test {
+ protected:
+  static constexpr std::size_t kBytes = 3 * 4096 + 64;
+
+  // The transport is a member of the test's class, so it goes before those of this class.
+  void TearDown() override {
+    arrivals.clear();
+    listener.reset();
+  }
+
+  void listen(Transport& transport, const std::string& address) {
+    transport_ = &transport;
+    auto made = transport.listen(loop, address, {}, on_arrival());
+    ASSERT_TRUE(made) << made.error().message;
+    listener = std::move(*made);
+  }
+
+  std::function<void(std::unique_ptr<Arrival>)> on_arrival() {
+    return [this](std::unique_ptr<Arrival> arrival) { arrivals.push_back(std::move(arrival)); };
+  }
+
+  Result<std::unique_ptr<Connection>> dial(const std::string& address) {
+    std::optional<Result<std::unique_ptr<Connection>>> result;
+    transport_->for_steps().dial(loop, address, hello_frame(), std::chrono::seconds(30),
+                                 [&result](auto r) { result = std::move(r); });
+    EXPECT_TRUE(run_until(loop, [&result] { return result.has_value(); }));
+    return std::move(*result);
+  }
+
+  // Two connected ends: the one that has dialled, and the other one.
+  Pair connect() {
+    auto dialled = dial(listener->address());
+    EXPECT_TRUE(dialled) << dialled.error().message;
+    return {std::move(*dialled), accepted()};
+  }
+
+  // The other end of the connection that was dialled last.
+  std::unique_ptr<Connection> accepted() {
+    EXPECT_TRUE(run_until(loop, [this] { return !arrivals.empty(); }));
+    auto connection = arrivals.back()->adopt(loop);
+    arrivals.pop_back();
+    return connection;
+  }
+
+  bool run_until_true(const std::function<bool()>& done) { return run_until(loop, done); }
+
+  asio::io_context loop;
+  std::vector<std::unique_ptr<Arrival>> arrivals;
+  std::unique_ptr<Listener> listener;
+  Arena arena{ArenaKind::kShared};
+  Memory memory{arena, kBytes, Paging::kTouched};
+
+ private:
+  Transport* transport_ = nullptr;
+};
+
+}  // namespace disttrain::transport
