@@ -237,6 +237,7 @@ void Stream::fetch() {
     const Result<MutableBytes> landing = handler_->payload_landing(reader_.header(), reader_.control());
     if (closed_) return;
     if (!landing) return fail_later(landing.error());
+    DISTTRAIN_CHECK_EQ(landing->size(), reader_.header().payload_bytes);  // before anything is written there
     fetched_ = *landing;
   } else {
     no_landing_.resize(reader_.header().payload_bytes);
