@@ -131,9 +131,11 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
   }
 
   void connect() {
+    waits_.release();  // if this fails, make() closes the descriptor
     auto link = RdmaLink::make(devices_, std::move(events_), std::move(id_));
     if (!link) return fail_with(link.error());
     link_ = std::move(*link);
+    waits_.assign(link_->event_descriptor());
     if (Status asked = link_->connect(); !asked) fail_with(asked.error());
   }
 
