@@ -45,6 +45,14 @@ tl::unexpected<Error> rdma_error(const std::string& what, int error) {
   return fail(is_forbidden ? ErrorCode::kNoPermission : ErrorCode::kUnavailable, std::move(text));
 }
 
+std::string why_not_reached(int error) {
+  const int positive = error < 0 ? -error : error;
+  if (positive == ENODEV || positive == EADDRNOTAVAIL)
+    return "no RDMA device of this host reaches the address; `rdma link` lists the devices";
+  if (positive == ETIMEDOUT || positive == EHOSTUNREACH) return "the host there doesn't answer";
+  return system_words(positive);
+}
+
 void refuse(rdma_cm_id* id, const std::string& why) {
   constexpr std::size_t kMost = 148;  // rdma_reject(3)
   ::rdma_reject(id, why.data(), static_cast<std::uint8_t>(std::min(why.size(), kMost)));

@@ -27,6 +27,9 @@ bool has_rdma_devices();
 // An error of a verb or of rdma_cm: "can't WHAT: REASON". ENOMEM names the limit of locked memory.
 tl::unexpected<Error> rdma_error(const std::string& what, int error);
 
+// Why rdma_cm can't reach an address, as the end of a sentence. `error` is an errno, or an errno with the sign changed.
+std::string why_not_reached(int error);
+
 struct DestroyRdma {
   void operator()(rdma_event_channel* channel) const { ::rdma_destroy_event_channel(channel); }
   void operator()(rdma_cm_id* id) const { ::rdma_destroy_id(id); }  // without a queue pair

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "common/printable.h"
 #include "transport/rdma/channel.h"
 #include "transport/rdma/message.h"
 #include "transport/stream/connection.h"
@@ -81,7 +82,7 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
       return fail_with(rdma_error("make an rdma_cm id", errno).value());
     id_.reset(made);
     waits_.assign(events_->fd);
-    if (::rdma_resolve_addr(id_.get(), nullptr, endpoint_.get(), kResolveMs) != 0) return no_device();
+    if (::rdma_resolve_addr(id_.get(), nullptr, endpoint_.get(), kResolveMs) != 0) return no_way(errno);
     wait();
   }
 
@@ -108,7 +109,7 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
   void handle(rdma_cm_event_type kind, int status, const std::string& said) {
     switch (kind) {
       case RDMA_CM_EVENT_ADDR_RESOLVED:
-        if (id_->verbs == nullptr) return no_device();
+        if (id_->verbs == nullptr) return no_way(ENODEV);
         if (::rdma_resolve_route(id_.get(), kResolveMs) != 0)
           fail_with(rdma_error("find a route with rdma_cm", errno).value());
         return;
@@ -117,12 +118,12 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
       case RDMA_CM_EVENT_ESTABLISHED:
         return connected(said);
       case RDMA_CM_EVENT_ADDR_ERROR:
-        return no_device();
+        return no_way(status);
       case RDMA_CM_EVENT_REJECTED:
         if (status == kNobodyListens || status == ECONNREFUSED || status == -ECONNREFUSED)
           return fail_with(ErrorCode::kUnavailable, "connection refused: nobody listens there by RDMA");
         if (status == kRefusedByUser)
-          return fail_with(ErrorCode::kUnavailable, "the process there says: " + std::string(said.c_str()));
+          return fail_with(ErrorCode::kUnavailable, "the process there says: " + printable(said.c_str()));
         return fail_with(ErrorCode::kUnavailable, "the host there rejects it (reason " + std::to_string(status) + ")");
       default:
         return fail_with(ErrorCode::kUnavailable, std::string("rdma_cm reports ") + ::rdma_event_str(kind) + " (" +
@@ -160,7 +161,7 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
 
   rdma_event_channel* channel() const { return link_ ? link_->events() : events_.get(); }
 
-  void no_device() { fail_with(ErrorCode::kUnavailable, "no RDMA device of this host reaches the address"); }
+  void no_way(int error) { fail_with(ErrorCode::kUnavailable, why_not_reached(error)); }
   void fail_with(const Error& error) { fail_with(error.code, error.message); }
   void fail_with(ErrorCode code, const std::string& why) {
     finish(fail(code, "can't connect to " + address_ + " by RDMA: " + why));

@@ -1,9 +1,19 @@
 // Addresses that can't be reached by RDMA.
+#include <cerrno>
+
 #include "tests/transport/rdma/device_fixture.h"
 #include "transport/tcp/transport.h"
 
 namespace disttrain::transport {
 namespace {
+
+TEST(RdmaDialTest, AnUnreachableAddressHasOneOfThreeReasons) {
+  EXPECT_NE(why_not_reached(ENODEV).find("no RDMA device of this host reaches the address"), std::string::npos);
+  EXPECT_EQ(why_not_reached(-EADDRNOTAVAIL), why_not_reached(ENODEV)) << "events have the sign changed";
+  EXPECT_EQ(why_not_reached(-ETIMEDOUT), "the host there doesn't answer");
+  EXPECT_EQ(why_not_reached(EHOSTUNREACH), "the host there doesn't answer");
+  EXPECT_EQ(why_not_reached(-EINVAL), "Invalid argument");
+}
 
 TEST_F(Rdma, AHostWithoutAListenerOfRdmaIsToldFromOneWith) {
   TcpTransport tcp;
