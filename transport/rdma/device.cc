@@ -68,6 +68,9 @@ Result<EventChannel> make_event_channel() {
 
 Result<std::shared_ptr<const RdmaRegion>> register_memory(std::shared_ptr<const RdmaDomain> domain, MutableBytes bytes,
                                                           RdmaAccess access) {
+  // A child would share the pages at first, and then this process might write to others than the device reads. Kernels
+  // since 5.12 copy the pages for the child instead, which takes long. Bytes of an arena begin on a page boundary.
+  ::madvise(bytes.data(), bytes.size(), MADV_DONTFORK);
   std::unique_ptr<ibv_mr, DestroyRdma> region(
       ::ibv_reg_mr(domain->get(), bytes.data(), bytes.size(), static_cast<int>(access)));
   if (!region) return rdma_error("register " + std::to_string(bytes.size()) + " bytes with the RDMA device", errno);
@@ -77,8 +80,6 @@ Result<std::shared_ptr<const RdmaRegion>> register_memory(std::shared_ptr<const 
 Result<std::unique_ptr<RdmaBuffer>> RdmaBuffer::make(std::shared_ptr<const RdmaDomain> domain, std::size_t bytes) {
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return rdma_error("get " + std::to_string(bytes) + " bytes of memory", errno);
-  // A child would share the pages at first, and then this process might write to others than the device reads.
-  ::madvise(memory, bytes, MADV_DONTFORK);
   std::unique_ptr<RdmaBuffer> buffer(new RdmaBuffer(MutableBytes(static_cast<std::byte*>(memory), bytes)));
   auto region = register_memory(std::move(domain), buffer->bytes_, RdmaAccess::kLocal);
   if (!region) return tl::unexpected(region.error());
