@@ -8,6 +8,8 @@ Result<RdmaSharedMemory::Block*> RdmaSharedMemory::block_at(RdmaLink& link, cons
                                                             RdmaAccess access) {
   Block& block = blocks_[{at.block, access}];
   if (!block.region) {
+    // Pages of blocks that have gone would stay locked.
+    std::erase_if(blocks_, [this](const auto& known) { return !arena_->has(known.first.first); });
     auto region = link.devices()->region(link.domain(), *arena_, at, bytes, access);
     if (!region) return tl::unexpected(region.error());
     block.region = std::move(*region);

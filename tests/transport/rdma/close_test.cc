@@ -82,6 +82,34 @@ TEST_F(Rdma, ANewArenaAtTheAddressOfAnOldOneIsRegisteredAnew) {
   EXPECT_EQ(later_server.frames[0].payload, pattern(kBytes, 9));
 }
 
+TEST_F(Rdma, ABlockThatHasGoneIsntLockedForLong) {
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  Arena own(ArenaKind::kPrivate);
+  accepted->share(own);
+  End client(std::move(dialled));
+  client.start();
+  struct Moving final : End {  // lands each payload in a new block
+    Moving(std::unique_ptr<Connection> c, Arena& a) : End(std::move(c)), arena(a) {}
+    Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
+      block = std::make_unique<Memory>(arena, header.payload_bytes, Paging::kTouched);
+      return block->bytes();
+    }
+    void on_frame(const wire::FrameHeader&, Bytes, Bytes) override { ++count; }
+    Arena& arena;
+    std::unique_ptr<Memory> block;
+    int count = 0;
+  } server(std::move(accepted), own);
+  server.start();
+  int locked = 0;
+  for (int i = 1; i <= 4; ++i) {
+    client.send(push(Bytes(memory.bytes())));
+    ASSERT_TRUE(run_until_true([&] { return server.count == i; }));
+    if (i == 1) locked = registrations();
+  }
+  EXPECT_EQ(registrations(), locked);
+}
+
 TEST_F(Rdma, ThousandConnectionsLeaveNothingBehind) {
   const auto connect_once = [&] {
     auto [dialled, accepted] = connect();
