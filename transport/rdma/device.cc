@@ -21,11 +21,6 @@ std::string memlock_words() {
   return limit.rlim_cur == RLIM_INFINITY ? "any amount of" : std::to_string(limit.rlim_cur / 1024) + " KiB of";
 }
 
-template <typename Map>
-void drop_expired(Map& map) {
-  std::erase_if(map, [](const auto& item) { return item.second.expired(); });
-}
-
 }  // namespace
 
 bool has_rdma_devices() {
@@ -99,7 +94,7 @@ Result<std::shared_ptr<const RdmaDomain>> RdmaDevices::domain(ibv_context* devic
   RdmaDomain made(::ibv_alloc_pd(device));
   if (!made) return rdma_error("make a protection domain of the RDMA device", errno);
   auto domain = std::make_shared<const RdmaDomain>(std::move(made));
-  drop_expired(domains_);
+  std::erase_if(domains_, [](const auto& item) { return item.second.expired(); });
   domains_[device] = domain;
   return domain;
 }
@@ -108,18 +103,28 @@ Result<std::shared_ptr<const RdmaRegion>> RdmaDevices::region(const std::shared_
                                                               const Arena& arena, const Arena::Place& at, Bytes bytes,
                                                               RdmaAccess access) {
   const MutableBytes block(const_cast<std::byte*>(bytes.data()) - at.offset, at.block_bytes);
-  const std::scoped_lock lock(mutex_);
-  const RegionKey key(domain.get(), &arena, at.block, access);
-  if (const auto found = regions_.find(key); found != regions_.end())
-    if (auto region = found->second.lock(); region && region->bytes().data() == block.data()) return region;
+  const std::shared_ptr<SharedRegion> shared = shared_region({domain.get(), &arena, at.block, access});
+  // To register a large block takes long. Meanwhile other threads may use other blocks.
+  const std::scoped_lock lock(shared->mutex);
+  if (auto region = shared->region.lock(); region && region->bytes().data() == block.data()) return region;
   auto region = register_memory(domain, block, access);
-  if (!region) {
+  if (region)
+    shared->region = *region;
+  else
     set_failed();
-    return region;
-  }
-  drop_expired(regions_);
-  regions_[key] = *region;
   return region;
+}
+
+std::shared_ptr<RdmaDevices::SharedRegion> RdmaDevices::shared_region(const RegionKey& key) {
+  const std::scoped_lock lock(mutex_);
+  std::shared_ptr<SharedRegion>& shared = regions_[key];
+  if (shared) return shared;
+  shared = std::make_shared<SharedRegion>();
+  const std::shared_ptr<SharedRegion> made = shared;
+  // Only the map has these, so nobody locks them.
+  std::erase_if(regions_,
+                [](const auto& item) { return item.second.use_count() == 1 && item.second->region.expired(); });
+  return made;
 }
 
 }  // namespace disttrain::transport

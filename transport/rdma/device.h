@@ -111,12 +111,17 @@ class RdmaDevices {
 
  private:
   using RegionKey = std::tuple<const RdmaDomain*, const Arena*, std::uint64_t, RdmaAccess>;
+  struct SharedRegion {
+    std::mutex mutex;  // guards the member below
+    std::weak_ptr<const RdmaRegion> region;
+  };
+  std::shared_ptr<SharedRegion> shared_region(const RegionKey& key);
 
   const bool is_required_;
   std::atomic<bool> has_failed_ = false;
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards the members below; it may not be locked while a SharedRegion is
   std::map<ibv_context*, std::weak_ptr<const RdmaDomain>> domains_;
-  std::map<RegionKey, std::weak_ptr<const RdmaRegion>> regions_;
+  std::map<RegionKey, std::shared_ptr<SharedRegion>> regions_;
 };
 
 }  // namespace disttrain::transport
