@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kRdmaSlots = 32;      // for messages with bytes 
 inline constexpr std::uint32_t kRdmaSpareSlots = 4;  // for messages that return credits; see credits.h
 inline constexpr std::uint32_t kRdmaSlotBytes = 8192;
 inline constexpr std::uint32_t kRdmaMaxWrites = 16;  // answers that are being written
-inline constexpr std::uint32_t kRdmaMaxReads = 4;    // pieces of a payload that are being read
+inline constexpr std::uint32_t kRdmaMaxReads = 1;    // payloads that are being read
 
 class RdmaLink {
  public:

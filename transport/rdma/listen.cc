@@ -47,6 +47,7 @@ class RequestSource final : public AcceptSource {
       asked_ = event->param.conn;
       const auto* const data = static_cast<const std::byte*>(asked_.private_data);
       greeting_ = decode_greeting({data, data != nullptr ? asked_.private_data_len : std::size_t{0}});
+      asked_.private_data = nullptr;  // it goes with the event
       request_.reset(event->id);
     }
     ::rdma_ack_cm_event(event);
