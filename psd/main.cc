@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
 
   daemon::Log log(startup->task, startup->cluster.log);
   daemon::report_crashes(startup->task, log.form());
-  const Result<std::unique_ptr<transport::Transport>> made =
-      transport::make_transport(startup->cluster.transport, startup->cluster.name);
+  const Result<std::unique_ptr<transport::Transport>> made = transport::make_transport(
+      startup->cluster.transport, startup->cluster.name, [&log](const std::string& text) { log.warn(text); });
   if (!made) return daemon::report(log, made.error());
   transport::Transport& transport = **made;
   asio::io_context loop(1);

@@ -7,7 +7,8 @@
 
 namespace disttrain::transport {
 
-Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster) {
+Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster,
+                                                  std::function<void(const std::string&)> warn) {
   TcpOptions options;
   options.congestion_control = config.congestion_control;
   if (Status valid = validate(options); !valid) return tl::unexpected(valid.error());
@@ -15,7 +16,7 @@ Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config,
   // Without a device this process doesn't ask for RDMA again, so a device that comes later needs a restart.
   if (config.kind == "rdma" || (config.kind == "auto" && has_rdma_devices()))
     return std::make_unique<RdmaTransport>(
-        RdmaOptions{.cluster = cluster, .is_required = config.kind == "rdma", .tcp = options});
+        RdmaOptions{.cluster = cluster, .is_required = config.kind == "rdma", .tcp = options, .warn = std::move(warn)});
   if (config.kind == "auto" || config.kind == "shm")
     return std::make_unique<ShmTransport>(
         ShmOptions{.cluster = cluster, .is_required = config.kind == "shm", .tcp = options});

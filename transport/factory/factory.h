@@ -2,7 +2,9 @@
 // transport must be added only here.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "common/config/cluster_config.h"
 #include "common/result.h"
@@ -13,8 +15,10 @@ namespace disttrain::transport {
 // Makes the transport that [transport] in cluster.toml asks for. With "auto" each connection of a step takes shared
 // memory if both ends are on one host and belong to one user, else RDMA if both hosts have a device, and else tcp.
 // `cluster` is the cluster's name. kConfig: this version has no transport of that kind, or the kernel lacks the
-// congestion control. kNoPermission and kUnavailable are errors of the kernel.
-Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster);
+// congestion control. kNoPermission and kUnavailable are errors of the kernel. With "auto", `warn` logs why a
+// connection doesn't use RDMA; any thread may call it.
+Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster,
+                                                  std::function<void(const std::string&)> warn = {});
 
 // Makes a transport for the command line, which has no cluster.toml. This transport reaches every task.
 std::unique_ptr<Transport> make_client_transport();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/fifo.h"
+#include "transport/clock.h"
 #include "transport/rdma/shared_memory.h"
 #include "transport/rdma/staging.h"
 #include "transport/stream/handler_memory.h"
@@ -133,6 +134,9 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     reading_.reset();
     writing_.reset();
     fetching_.reset();
+    if (!is_over()) take_completions();
+    // A peer that hasn't acknowledged the first message is out of the device's reach.
+    if (!is_over() && !has_heard_ && link_->sends_under_way() > 0) avoid_peer("the peer didn't acknowledge a message");
     const bool may_linger = !shared_.is_exposed() && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
     if (!may_linger) return end();
     // The arena needn't outlive close(). Another one at its address would seem to have the same registrations.
@@ -208,8 +212,10 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
       lent_ = *lent;
       return PeerMemory{.bytes = {}, .keeps = nullptr, .is_remote = true};
     }
-    if (place.offset <= offered_.size() && payload_bytes <= offered_.size() - place.offset)
+    if (place.offset <= offered_.size() && payload_bytes <= offered_.size() - place.offset) {
+      has_moved_payload_ = true;
       return PeerMemory{.bytes = offered_.subspan(place.offset, payload_bytes)};
+    }
     return fail(ErrorCode::kData, "the peer has put " + std::to_string(payload_bytes) + " bytes at byte " +
                                       std::to_string(place.offset) + " of memory that wasn't offered to it");
   }
@@ -278,15 +284,9 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   bool have(std::unique_ptr<RdmaBuffer>& buffer, std::size_t bytes) {
-    if (buffer) return true;
-    auto made = RdmaBuffer::make(link_->domain(), bytes);
-    if (!made) {
-      link_->devices()->set_failed();
-      check(tl::unexpected(made.error()));
-      return false;
-    }
-    buffer = std::move(*made);
-    return true;
+    const Status made = link_->devices()->make_once(buffer, link_->domain(), bytes);
+    check(made);
+    return made.has_value();
   }
 
   // An answer that travels in its frame reaches its place when the peer reads the frame. A later answer for this place
@@ -343,9 +343,9 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
         else if (one.work == RdmaLink::Work::kSend)
           link_->send_completed(one.slot);
         else if (one.work == RdmaLink::Work::kWrite)
-          staging_.free_oldest();
+          staging_.free_oldest(), has_moved_payload_ = true;
         else
-          --reads_, is_fetched_ = true;
+          --reads_, is_fetched_ = has_moved_payload_ = true;
       }
     }
     if (!is_over()) check(link_->return_credits());
@@ -357,14 +357,21 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
                              : one.work == RdmaLink::Work::kSend  ? "send"
                              : one.work == RdmaLink::Work::kWrite ? "write to memory of the peer"
                                                                   : "read from memory of the peer";
-    check(fail(ErrorCode::kUnavailable,
-               std::string("the RDMA device can't ") + what + ": " + ::ibv_wc_status_str(one.status)));
+    const std::string why = std::string("the RDMA device can't ") + what + ": " + ::ibv_wc_status_str(one.status);
+    // Perhaps the network drops large packets. Then the next connection would fail in the same way.
+    if (one.status == IBV_WC_RETRY_EXC_ERR && !is_over() && !has_moved_payload_) avoid_peer(why);
+    check(fail(ErrorCode::kUnavailable, why));
+  }
+
+  void avoid_peer(const std::string& why) {
+    if (!link_->devices()->is_required()) link_->devices()->avoidance().avoid(link_->peer_host(), why, monotonic_now());
   }
 
   Status message_arrived(const RdmaLink::Completion& one) {
     const Bytes whole = link_->received(one);
     const Result<RdmaMessage> message = decode_message(whole);
     if (!message) return tl::unexpected(message.error());
+    has_heard_ = true;
     if (Status returned = link_->credits().returned(message->credits); !returned) return returned;
     if (message->kind == RdmaMessage::Kind::kCredits) return link_->post_receive(one.slot);
     if (Status arrived = link_->credits().arrived(); !arrived) return arrived;
@@ -496,6 +503,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   bool is_closed_ = false;  // by this end
   bool is_ended_ = false;   // the queue pair is destroyed
   bool is_closed_by_peer_ = false;
+  bool has_heard_ = false;          // of the peer, after the greeting
+  bool has_moved_payload_ = false;  // by RDMA, in either direction
   bool is_turn_posted_ = false;
   HandlerMemory event_memory_;
   HandlerMemory completion_memory_;

@@ -7,10 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
-#include "transport/tcp/socket.h"
+#include "transport/clock.h"
 
 namespace disttrain::transport {
 namespace {
@@ -46,6 +47,14 @@ std::string why_not_reached(int error) {
     return "no RDMA device of this host reaches the address; `rdma link` lists the devices";
   if (positive == ETIMEDOUT || positive == EHOSTUNREACH) return "the host there doesn't answer";
   return system_words(positive);
+}
+
+Endpoint peer_of(rdma_cm_id* id) {
+  Endpoint peer;
+  const sockaddr* const address = ::rdma_get_peer_addr(id);
+  peer.length = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  std::memcpy(&peer.storage, address, peer.length);
+  return peer;
 }
 
 void refuse(rdma_cm_id* id, const std::string& why) {
@@ -111,8 +120,24 @@ Result<std::shared_ptr<const RdmaRegion>> RdmaDevices::region(const std::shared_
   if (region)
     shared->region = *region;
   else
-    set_failed();
+    avoidance_.avoid("", region.error().message, monotonic_now());
   return region;
+}
+
+Status RdmaDevices::make_once(std::unique_ptr<RdmaBuffer>& buffer, const std::shared_ptr<const RdmaDomain>& domain,
+                              std::size_t bytes) {
+  if (buffer) return {};
+  auto made = RdmaBuffer::make(domain, bytes);
+  if (!made) {
+    avoidance_.avoid("", made.error().message, monotonic_now());
+    return tl::unexpected(made.error());
+  }
+  buffer = std::move(*made);
+  return {};
+}
+
+std::optional<std::string> RdmaDevices::why_not(const std::string& host) const {
+  return is_required_ ? std::nullopt : avoidance_.why_not(host, monotonic_now());
 }
 
 std::shared_ptr<RdmaDevices::SharedRegion> RdmaDevices::shared_region(const RegionKey& key) {

@@ -7,17 +7,20 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "common/os/arena.h"
 #include "common/result.h"
 #include "transport/connection.h"
+#include "transport/rdma/avoidance.h"
+#include "transport/tcp/socket.h"
 
 namespace disttrain::transport {
 
@@ -42,6 +45,9 @@ using EventChannel = std::unique_ptr<rdma_event_channel, DestroyRdma>;
 using CmId = std::unique_ptr<rdma_cm_id, DestroyRdma>;
 using CompletionChannel = std::unique_ptr<ibv_comp_channel, DestroyRdma>;
 using CompletionQueue = std::unique_ptr<ibv_cq, DestroyRdma>;
+
+// The other end's address of a connection that was asked for.
+Endpoint peer_of(rdma_cm_id* id);
 
 // Refuses the connection that the peer has asked for. `why` is for its log, which gets the beginning of it. Without
 // such a request nothing happens.
@@ -95,8 +101,9 @@ Result<std::shared_ptr<const RdmaRegion>> register_memory(std::shared_ptr<const 
 
 class RdmaDevices {
  public:
-  // `is_required`: the process may use nothing but RDMA.
-  explicit RdmaDevices(bool is_required) : is_required_(is_required) {}
+  // `is_required`: the process may use nothing but RDMA. `warn` logs why connections don't use RDMA; it may be empty.
+  explicit RdmaDevices(bool is_required, std::function<void(const std::string&)> warn = {})
+      : is_required_(is_required), avoidance_(std::move(warn)) {}
 
   // The domain of the device. It lives as long as somebody uses it.
   Result<std::shared_ptr<const RdmaDomain>> domain(ibv_context* device);
@@ -105,9 +112,14 @@ class RdmaDevices {
   Result<std::shared_ptr<const RdmaRegion>> region(const std::shared_ptr<const RdmaDomain>& domain, const Arena& arena,
                                                    const Arena::Place& at, Bytes bytes, RdmaAccess access);
 
-  // A registration has failed, and the process needn't use RDMA. So later connections use tcp.
-  bool has_failed() const { return has_failed_ && !is_required_; }
-  void set_failed() { has_failed_ = true; }
+  // Makes the buffer of a connection if it is null. If this fails, new connections use the base transport for a while.
+  Status make_once(std::unique_ptr<RdmaBuffer>& buffer, const std::shared_ptr<const RdmaDomain>& domain,
+                   std::size_t bytes);
+
+  bool is_required() const { return is_required_; }
+  RdmaAvoidance& avoidance() { return avoidance_; }
+  // Why a new connection with this host must use the base transport. Empty: it may use RDMA.
+  std::optional<std::string> why_not(const std::string& host) const;
 
  private:
   using RegionKey = std::tuple<const RdmaDomain*, const Arena*, std::uint64_t, RdmaAccess>;
@@ -118,7 +130,7 @@ class RdmaDevices {
   std::shared_ptr<SharedRegion> shared_region(const RegionKey& key);
 
   const bool is_required_;
-  std::atomic<bool> has_failed_ = false;
+  RdmaAvoidance avoidance_;
   std::mutex mutex_;  // guards the members below; it may not be locked while a SharedRegion is
   std::map<ibv_context*, std::weak_ptr<const RdmaDomain>> domains_;
   std::map<RegionKey, std::shared_ptr<SharedRegion>> regions_;

@@ -29,12 +29,13 @@ constexpr int kRefusedByUser = 28;
 // One call of dial_rdma(). Its operations on the loop own it, and it ends when it has called `done`.
 class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
  public:
-  RdmaDial(asio::io_context& loop, std::string address, const OutgoingFrame& hello,
+  RdmaDial(asio::io_context& loop, std::string address, const OutgoingFrame& hello, OwnHost own_host,
            std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic, Done done)
       : loop_(loop),
         address_(std::move(address)),
         header_(hello.header),
         control_(hello.control.begin(), hello.control.end()),
+        own_host_(own_host),
         devices_(std::move(devices)),
         traffic_(std::move(traffic)),
         done_(std::move(done)),
@@ -74,6 +75,9 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
     if (!has_rdma_devices())
       return fail_with(ErrorCode::kUnavailable,
                        "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
+    if (own_host_ == OwnHost::kRefuse && is_of_this_host(endpoint))
+      return fail_with(ErrorCode::kUnavailable, "the address is one of this host");
+    if (const auto why = devices_->why_not(host_of(endpoint))) return fail_with(ErrorCode::kUnavailable, *why);
     Result<EventChannel> events = make_event_channel();
     if (!events) return fail_with(events.error());
     events_ = std::move(*events);
@@ -183,6 +187,7 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
   const std::string address_;
   const wire::FrameHeader header_;
   const std::vector<std::byte> control_;
+  const OwnHost own_host_;
   const std::shared_ptr<RdmaDevices> devices_;
   const std::shared_ptr<Traffic> traffic_;
   Done done_;  // empty once called
@@ -198,8 +203,8 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
 }  // namespace
 
 void dial_rdma(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
-               std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic, Done done) {
-  std::make_shared<RdmaDial>(loop, address, hello, std::move(devices), std::move(traffic), std::move(done))
+               OwnHost own_host, std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic, Done done) {
+  std::make_shared<RdmaDial>(loop, address, hello, own_host, std::move(devices), std::move(traffic), std::move(done))
       ->begin(deadline);
 }
 

@@ -11,9 +11,12 @@
 
 namespace disttrain::transport {
 
+// Whether to dial an address of this host, or to refuse that: there may be a faster way.
+enum class OwnHost { kDial, kRefuse };
+
 // As Transport::dial().
 void dial_rdma(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
-               std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic,
+               OwnHost own_host, std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic,
                std::function<void(Result<std::unique_ptr<Connection>>)> done);
 
 // Listens at `address`, which has a port. Null channels of peers are refused with a reason that their logs show.

@@ -46,6 +46,9 @@ class RdmaLink {
   // The end that has asked learns here what the other end has said.
   void greeted(const RdmaGreeting& peer);
 
+  // The numeric address of the other end's host, without a port.
+  std::string peer_host() const;
+
   int event_descriptor() const { return events_->fd; }
   int completion_descriptor() const { return completions_->fd; }
   rdma_event_channel* events() const { return events_.get(); }

@@ -73,17 +73,14 @@ class RequestSource final : public AcceptSource {
  private:
   Result<AcceptedChannel> try_to_open(asio::io_context& loop) {
     if (!greeting_) return tl::unexpected(greeting_.error());
+    const Endpoint peer = peer_of(request_.get());
     // The peer would dial by RDMA again and again. Refused, it uses tcp.
-    if (devices_->has_failed()) return fail(ErrorCode::kUnavailable, "this process can't lock enough memory for RDMA");
+    if (const auto why = devices_->why_not(host_of(peer))) return fail(ErrorCode::kUnavailable, *why);
     Result<EventChannel> events = make_event_channel();
     if (!events) return tl::unexpected(events.error());
     if (::rdma_migrate_id(request_.get(), events->get()) != 0)
       return rdma_error("give a connection an event channel of its own", errno);
     StreamStart start;
-    Endpoint peer;
-    const sockaddr* const address = ::rdma_get_peer_addr(request_.get());
-    peer.length = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    std::memcpy(&peer.storage, address, peer.length);
     start.peer = to_string(peer);
     start.traffic = traffic_;
     start.reader.take_places();

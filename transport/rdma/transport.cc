@@ -1,9 +1,10 @@
 #include "transport/rdma/transport.h"
 
-#include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "transport/clock.h"
 #include "transport/rdma/device.h"
 #include "transport/rdma/dial.h"
 #include "transport/shm/transport.h"
@@ -24,16 +25,6 @@ std::unique_ptr<Transport> make_base(const RdmaOptions& options, std::shared_ptr
   auto shm = std::make_unique<ShmTransport>(ShmOptions{.cluster = options.cluster, .tcp = options.tcp});
   traffic = shm->shared_traffic();
   return shm;
-}
-
-// Whether the address is one of this host. Asks the system's resolver for a name, as shm does.
-bool is_here(const std::string& address) {
-  const Result<HostAndPort> parsed = parse_address(address);
-  if (!parsed) return false;
-  std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
-  if (endpoints.empty())
-    if (Result<std::vector<Endpoint>> resolved = resolve(*parsed); resolved) endpoints = std::move(*resolved);
-  return std::ranges::any_of(endpoints, is_of_this_host);
 }
 
 // A listener of the base transport, and one of rdma_cm.
@@ -67,23 +58,29 @@ class RdmaTransport::ForSteps final : public Transport {
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             Done done) override {
     if (owner_.options_.is_required)
-      return dial_rdma(loop, address, hello, deadline, owner_.devices_, owner_.traffic_, std::move(done));
+      return dial_rdma(loop, address, hello, deadline, OwnHost::kDial, owner_.devices_, owner_.traffic_,
+                       std::move(done));
     Transport& base = owner_.base_->for_steps();
-    if (!has_rdma_devices() || owner_.devices_->has_failed() || is_here(address))
-      return base.dial(loop, address, hello, deadline, std::move(done));
+    if (!has_rdma_devices()) return base.dial(loop, address, hello, deadline, std::move(done));
     // The hello's bytes may change when this call returns.
     auto header = hello.header;
     std::vector<std::byte> control(hello.control.begin(), hello.control.end());
-    auto otherwise = [&loop, &base, address, header, control = std::move(control), deadline,
-                      done = std::move(done)](Result<std::unique_ptr<Connection>> made) {
+    auto otherwise = [&loop, &base, address, header, control = std::move(control), end = monotonic_now() + deadline,
+                      devices = owner_.devices_, done = std::move(done)](Result<std::unique_ptr<Connection>> made) {
       if (made) return done(std::move(made));
       OutgoingFrame again;
       again.header = header;
       again.control = control;
-      base.dial(loop, address, again, deadline / 2, done);
+      base.dial(loop, address, again, end - monotonic_now(),
+                [devices, address, why = made.error().message, done](Result<std::unique_ptr<Connection>> connection) {
+                  if (connection && std::string_view((*connection)->wire()) == "tcp")
+                    devices->avoidance().tell_once(address, why + "; the connection uses tcp");
+                  done(std::move(connection));
+                });
     };
     // Half of the time is left for the other way.
-    dial_rdma(loop, address, hello, deadline / 2, owner_.devices_, owner_.traffic_, std::move(otherwise));
+    dial_rdma(loop, address, hello, deadline / 2, OwnHost::kRefuse, owner_.devices_, owner_.traffic_,
+              std::move(otherwise));
   }
 
  private:
@@ -93,7 +90,7 @@ class RdmaTransport::ForSteps final : public Transport {
 RdmaTransport::RdmaTransport(RdmaOptions options)
     : options_(std::move(options)),
       base_(make_base(options_, traffic_)),
-      devices_(std::make_shared<RdmaDevices>(options_.is_required)),
+      devices_(std::make_shared<RdmaDevices>(options_.is_required, options_.warn)),
       for_steps_(std::make_unique<ForSteps>(*this)) {}
 
 RdmaTransport::~RdmaTransport() = default;
@@ -120,9 +117,12 @@ Result<std::unique_ptr<Listener>> RdmaTransport::listen(asio::io_context& loop, 
           : fail(ErrorCode::kUnavailable,
                  "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
   if (rdma) return std::make_unique<TwoListeners>(std::move(*base), std::move(*rdma));
-  if (!options_.is_required) return base;
-  return fail(rdma.error().code, "can't listen on " + (*base)->address() +
-                                     " by RDMA (transport.kind = \"rdma\"): " + rdma.error().message);
+  const std::string why = "can't listen on " + (*base)->address() + " by RDMA (transport.kind = \"" + name() +
+                          "\"): " + rdma.error().message;
+  if (options_.is_required) return fail(rdma.error().code, why);
+  const bool is_loopback = address.starts_with("127.") || address.starts_with("[::1]");
+  if (!is_loopback) devices_->avoidance().tell_once("listening", why + "; peers of other hosts use tcp");
+  return base;
 }
 
 }  // namespace disttrain::transport

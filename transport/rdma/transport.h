@@ -5,6 +5,7 @@
 // Beside its tcp socket a listener listens with rdma_cm at the same address and port (RDMA_PS_TCP).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,7 @@ struct RdmaOptions {
   // If a connection can't use RDMA: false: it uses shared memory or tcp; true: dialling fails.
   bool is_required = false;
   TcpOptions tcp;
+  std::function<void(const std::string&)> warn = {};  // logs why connections don't use RDMA; any thread may call it
 };
 
 class RdmaTransport final : public Transport {

@@ -84,6 +84,11 @@ std::string to_string(const Endpoint& endpoint) {
                                                 : std::string(host) + ":" + port;
 }
 
+std::string host_of(const Endpoint& endpoint) {
+  const std::string text = to_string(endpoint);
+  return text.substr(0, text.rfind(':'));
+}
+
 Endpoint local_endpoint(int fd) {
   Endpoint endpoint;
   endpoint.length = sizeof endpoint.storage;

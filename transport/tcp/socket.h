@@ -23,6 +23,8 @@ struct Endpoint {
 
 // "127.0.0.1:7100", "[::1]:7100".
 std::string to_string(const Endpoint& endpoint);
+// The same without the port: "127.0.0.1", "[::1]".
+std::string host_of(const Endpoint& endpoint);
 
 Endpoint local_endpoint(int fd);
 Endpoint remote_endpoint(int fd);

@@ -1,7 +1,9 @@
-// Addresses that can't be reached by RDMA.
+// Addresses that can't be reached by RDMA, and networks in which only small packets arrive.
 #include <cerrno>
+#include <optional>
 
 #include "tests/transport/rdma/device_fixture.h"
+#include "transport/rdma/dial.h"
 #include "transport/tcp/transport.h"
 
 namespace disttrain::transport {
@@ -30,6 +32,43 @@ TEST_F(Rdma, AnAddressWithoutADeviceIsAConfigError) {
   EXPECT_EQ(made.error().code, ErrorCode::kConfig);
   EXPECT_NE(made.error().message.find("no RDMA device of this host has the address"), std::string::npos)
       << made.error().message;
+}
+
+// Connection requests are small, so they arrive. Without a memory of the failure, each new dial would succeed.
+TEST_F(Rdma, AHostThatLargePacketsDontReachIsAvoided) {
+  if (output_of("ip link show v0").find("does not exist") != std::string::npos)
+    GTEST_SKIP() << "the devices aren't those of tests/rdma";
+  const auto devices = std::make_shared<RdmaDevices>(false);
+  const auto traffic = std::make_shared<Traffic>();
+  TcpTransport tcp;
+  auto port = tcp.listen(loop, "10.77.0.2:0", {}, [](auto) {});
+  ASSERT_TRUE(port);
+  auto rdma = listen_rdma(loop, (*port)->address(), {}, devices, traffic, on_arrival());
+  ASSERT_TRUE(rdma) << rdma.error().message;
+  const auto dial_once = [&] {
+    std::optional<Result<std::unique_ptr<Connection>>> result;
+    dial_rdma(loop, (*port)->address(), hello_frame(), std::chrono::seconds(30), OwnHost::kDial, devices, traffic,
+              [&result](auto r) { result = std::move(r); });
+    EXPECT_TRUE(run_until_true([&result] { return result.has_value(); }));
+    return std::move(*result);
+  };
+  for (const std::string name : {"v0", "v1"})
+    EXPECT_EQ(output_of("tc qdisc add dev " + name + " clsact && tc filter add dev " + name +
+                        " egress basic match 'meta(pkt_len gt 1000)' action drop"),
+              "");
+  auto dialled = dial_once();
+  ASSERT_TRUE(dialled) << dialled.error().message;
+  (*dialled)->share(arena);
+  End client(std::move(*dialled)), server(accepted());
+  client.start();
+  server.start();
+  client.send(push(Bytes(memory.bytes())));
+  EXPECT_TRUE(run_until_true([&] { return server.closed == 1; }));
+  for (const std::string name : {"v0", "v1"}) EXPECT_EQ(output_of("tc qdisc del dev " + name + " clsact"), "");
+  EXPECT_NE(server.reason.message.find("retry counter exceeded"), std::string::npos) << server.reason.message;
+  const auto again = dial_once();
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("it failed less than a minute ago"), std::string::npos) << again.error().message;
 }
 
 }  // namespace

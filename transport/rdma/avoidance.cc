@@ -1,0 +1,36 @@
+#include "transport/rdma/avoidance.h"
+
+namespace disttrain::transport {
+
+void RdmaAvoidance::avoid(const std::string& host, const std::string& why, Instant now) {
+  {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(failed_, [now](const auto& item) { return item.second.until <= now; });
+    if (failed_.contains(host) || failed_.size() >= kMaxKnown) return;
+    failed_[host] = {why, now + kAvoidFor};
+  }
+  if (warn_)
+    warn_("new connections " + (host.empty() ? std::string() : "with " + host + " ") +
+          "don't use RDMA in the next minute: " + why);
+}
+
+std::optional<std::string> RdmaAvoidance::why_not(const std::string& host, Instant now) const {
+  const std::scoped_lock lock(mutex_);
+  for (const std::string& key : {std::string(), host})
+    if (const auto found = failed_.find(key); found != failed_.end() && now < found->second.until)
+      return "it failed less than a minute ago: " + found->second.why;
+  return std::nullopt;
+}
+
+void RdmaAvoidance::tell_once(const std::string& address, const std::string& sentence) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = told_.find(address);
+    if (found == told_.end() && told_.size() >= kMaxKnown) return;
+    if (found != told_.end() && found->second == sentence) return;
+    told_[address] = sentence;
+  }
+  if (warn_) warn_(sentence);
+}
+
+}  // namespace disttrain::transport
