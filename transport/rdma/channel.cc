@@ -5,15 +5,13 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <cerrno>
-#include <cstring>
 #include <utility>
-#include <vector>
 
-#include "common/fifo.h"
 #include "transport/clock.h"
+#include "transport/rdma/answers.h"
+#include "transport/rdma/fetch.h"
+#include "transport/rdma/inbox.h"
 #include "transport/rdma/shared_memory.h"
-#include "transport/rdma/staging.h"
 #include "transport/stream/handler_memory.h"
 
 namespace disttrain::transport {
@@ -22,20 +20,14 @@ using wire::PayloadPlace;
 
 namespace {
 
-constexpr std::size_t kStagingBytes = 4 * wire::kMaxPayloadBytes;  // for answers that are on their way
 constexpr Duration kLinger = std::chrono::seconds(1);
-
-struct Received {
-  std::uint32_t slot = 0;
-  Bytes left;  // the bytes of the message that aren't read yet
-};
 
 }  // namespace
 
 // The parts of a core that move from one loop to another.
 struct RdmaChannel::Moved {
   std::unique_ptr<RdmaLink> link;
-  Fifo<Received> received = {};
+  RdmaInbox inbox = {};
   std::optional<Error> failure = std::nullopt;
   bool is_closed_by_peer = false;
 };
@@ -48,7 +40,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
         completions_(loop, moved.link->completion_descriptor()),
         linger_(loop),
         link_(std::move(moved.link)),
-        received_(std::move(moved.received)),
+        inbox_(std::move(moved.inbox)),
         failure_(std::move(moved.failure)),
         is_closed_by_peer_(moved.is_closed_by_peer) {}
   ~Core() { let_go(); }
@@ -59,31 +51,12 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   Result<Read> read_some(std::span<const iovec> buffers) {
-    if (received_.empty()) take_completions();
+    free_read_slots();
+    if (inbox_.empty()) take_completions();
     // Looks for the close first: what the peer sent before it closed has then arrived.
     const bool was_closed = is_closed_by_peer_;
-    if (received_.empty() && was_closed) take_completions();
-    std::size_t total = 0;
-    for (const iovec& buffer : buffers) {
-      std::size_t filled = 0;
-      while (filled < buffer.iov_len && !received_.empty()) {
-        Received& oldest = received_.front();
-        const std::size_t n = std::min(oldest.left.size(), buffer.iov_len - filled);
-        std::memcpy(static_cast<std::byte*>(buffer.iov_base) + filled, oldest.left.data(), n);
-        oldest.left = oldest.left.subspan(n);
-        filled += n;
-        if (oldest.left.empty()) {
-          empty_slot(oldest.slot);
-          received_.pop_front();
-        }
-      }
-      total += filled;
-    }
-    if (total > 0) {
-      check(link_->return_credits());
-      if (link_->credits().must_return()) wake_for_everything();  // all slots for such messages are under way
-      return Read{total, false};
-    }
+    if (inbox_.empty() && was_closed) take_completions();
+    if (const std::size_t total = inbox_.read(buffers); total > 0) return Read{total, false};
     if (failure_ && !was_closed) return tl::unexpected(*failure_);
     return Read{0, was_closed};
   }
@@ -120,6 +93,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   void wait_readable(std::shared_ptr<ByteChannelUser> user) {
     reading_ = std::move(user);
+    free_read_slots();
     if (can_read()) post_turn();
   }
 
@@ -130,28 +104,30 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   void close() {
-    if (std::exchange(is_closed_, true)) return;
+    if (life_ != Life::kOpen) return;
+    life_ = Life::kDraining;
     reading_.reset();
     writing_.reset();
     fetching_.reset();
     if (!is_over()) take_completions();
     // A peer that hasn't acknowledged the first message is out of the device's reach.
     if (!is_over() && !has_heard_ && link_->sends_under_way() > 0) avoid_peer("the peer didn't acknowledge a message");
-    const bool may_linger = !shared_.is_exposed() && reads_ == 0 && !is_over() && link_->sends_under_way() > 0;
-    if (!may_linger) return end();
+    const bool may_linger =
+        !shared_.is_exposed() && !fetch_.is_under_way() && !is_over() && link_->sends_under_way() > 0;
+    if (!may_linger) return fence();
     // The arena needn't outlive close(). Another one at its address would seem to have the same registrations.
     shared_.clear();
-    linger([](Core& self) { self.end(); });
+    linger([](Core& self) { self.fence(); });
     wake_for_everything();
-    if (link_->sends_under_way() == 0) end();
+    if (link_->sends_under_way() == 0) fence();
   }
 
   // Takes the link out of the core. Only operations that end are left in it.
   Moved release() {
-    is_closed_ = true;
+    life_ = Life::kGone;
     events_.release();
     completions_.release();
-    return {std::move(link_), std::move(received_), std::move(failure_), is_closed_by_peer_};
+    return {std::move(link_), std::move(inbox_), std::move(failure_), is_closed_by_peer_};
   }
 
   void share(const Arena& arena) { shared_.set(arena); }
@@ -184,12 +160,10 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
         is_used = true;
       }
     } else if (frame.answer_at) {
-      if (may_overtake(*frame.answer_at, frame.payload.size()) && write_answer(frame.payload, *frame.answer_at)) {
+      if (write_answer(frame.payload, *frame.answer_at)) {
         place.kind = PayloadPlace::Kind::kPlaced;
         place.offset = *frame.answer_at;
         is_used = true;
-      } else {
-        note_slow(*frame.answer_at, frame.payload.size());
       }
     }
     return is_used ? std::optional(place) : std::nullopt;
@@ -200,7 +174,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
       const Result<RemoteBytes> region = link_->peer_blocks().find(place.offered_block, RdmaBlock::Use::kWrite,
                                                                    place.offered_offset, place.offered_bytes);
       if (!region) return tl::unexpected(region.error());
-      region_ = *region;
+      answers_.offered(*region);
     }
     if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
     if (place.kind == PayloadPlace::Kind::kLent) {
@@ -209,7 +183,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
       if (!lent) return tl::unexpected(lent.error());
       if (payload_bytes == 0 || payload_bytes > wire::kMaxPayloadBytes)
         return fail(ErrorCode::kData, "the peer lends a payload of " + std::to_string(payload_bytes) + " bytes");
-      lent_ = *lent;
+      fetch_.lent(*lent);
       return PeerMemory{.bytes = {}, .keeps = nullptr, .is_remote = true};
     }
     if (place.offset <= offered_.size() && payload_bytes <= offered_.size() - place.offset) {
@@ -222,44 +196,26 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   void fetch(MutableBytes landing, std::shared_ptr<ByteChannelUser> user) {
     fetching_ = std::move(user);
-    landing_ = landing;
-    fetched_by_copy_ = is_fetched_ = false;
     if (is_over()) return post_turn();
-    MutableBytes into = landing;
-    const Result<const RdmaRegion*> region = shared_.own(*link_, landing);
-    if (!region) return check(tl::unexpected(region.error()));
-    std::uint32_t key = 0;
-    if (*region != nullptr) {
-      key = (*region)->local_key();
-    } else {
-      if (!have(fetch_buffer_, wire::kMaxPayloadBytes)) return post_turn();
-      fetched_by_copy_ = true;
-      into = fetch_buffer_->bytes().first(landing.size());
-      key = fetch_buffer_->key();
-    }
-    ++reads_;
-    check(link_->read(into, key, lent_));
+    check(fetch_.begin(*link_, shared_, landing));
     wake_for_everything();
-    if (is_fetched_ || failure_) post_turn();
+    if (fetch_.has_arrived() || failure_) post_turn();
   }
 
  private:
+  enum class Life {
+    kOpen,
+    kDraining,  // closed, and what was sent before is still on its way
+    kFenced,    // the queue pair is destroyed, and the peer may not know yet that the connection has ended
+    kGone,      // the link is destroyed, or another core has it
+  };
+
   bool is_over() const { return is_closed_by_peer_ || failure_.has_value(); }
-  bool can_read() const { return !received_.empty() || is_over(); }
+  bool can_read() const { return !inbox_.empty() || is_over(); }
   bool can_write() const { return link_->may_send() || is_over(); }
   static tl::unexpected<Error> closed_by_peer() {
     return fail(ErrorCode::kUnavailable, "the peer closed the connection");
   }
-
-  // An answer that travels in its frame: the bytes of the peer's memory at which it belongs, and the number of the
-  // message with whose reading it is there.
-  struct SlowAnswer {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    std::uint64_t read_with = 0;
-  };
-  static constexpr std::uint64_t kNotSent = ~std::uint64_t{0};  // the stream still has a part of the frame
-  static constexpr std::size_t kMaxSlow = 64;
 
   // Keeps the first failure. Those who wait learn of it in a later turn.
   void check(const Status& status) {
@@ -268,9 +224,16 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     post_turn();
   }
 
-  void empty_slot(std::uint32_t slot) {
-    link_->credits().emptied();
-    check(link_->post_receive(slot));
+  // The reader has come back, so it doesn't need the slots any more that it has read.
+  void free_read_slots() {
+    std::optional<std::uint32_t> slot = inbox_.take_free();
+    if (!slot || is_over()) return;
+    for (; slot; slot = inbox_.take_free()) {
+      link_->credits().emptied();
+      check(link_->post_receive(*slot));
+    }
+    check(link_->return_credits());
+    if (link_->credits().must_return()) wake_for_everything();  // all slots for such messages are under way
   }
 
   // ---- Memory.
@@ -283,42 +246,13 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     return std::nullopt;
   }
 
-  bool have(std::unique_ptr<RdmaBuffer>& buffer, std::size_t bytes) {
-    const Status made = link_->devices()->make_once(buffer, link_->domain(), bytes);
-    check(made);
-    return made.has_value();
-  }
-
-  // An answer that travels in its frame reaches its place when the peer reads the frame. A later answer for this place
-  // that was written there at once would then be overwritten by the earlier one. Returns false if that could happen.
-  bool may_overtake(std::uint64_t at, std::uint64_t bytes) {
-    take_completions();  // they may show that the peer has read the frames
-    for (SlowAnswer& one : slow_)
-      if (one.read_with == kNotSent && !writing_) one.read_with = link_->credits().all_sent();
-    std::erase_if(slow_, [&](const SlowAnswer& one) { return one.read_with <= link_->credits().all_read(); });
-    return std::ranges::none_of(slow_, [&](const SlowAnswer& one) { return at < one.end && one.begin < at + bytes; });
-  }
-
-  void note_slow(std::uint64_t at, std::uint64_t bytes) {
-    if (slow_.size() < kMaxSlow) return slow_.push_back({at, at + bytes, kNotSent});
-    SlowAnswer& last = slow_.back();  // stands for more than one answer from now on
-    last = {std::min(last.begin, at), std::max(last.end, at + bytes), kNotSent};
-  }
-
-  // Writes a copy of the payload into the memory that the peer has offered. Returns false if there is no room for the
-  // copy now, or the peer hasn't offered this memory.
+  // Returns false if the answer must travel in its frame.
   bool write_answer(Bytes payload, std::uint64_t at) {
-    if (!region_.holds(at, payload.size())) return false;
-    take_completions();  // of earlier writes
-    if (is_over() || staging_.pieces() == kRdmaMaxWrites) return false;
-    if (!have(staged_, kStagingBytes)) return false;
-    const std::optional<std::size_t> piece = staging_.take(payload.size());
-    if (!piece) return false;
-    const MutableBytes copy = staged_->bytes().subspan(*piece, payload.size());
-    std::memcpy(copy.data(), payload.data(), payload.size());
-    const Status written = link_->write(copy, staged_->key(), {region_.address + at, payload.size(), region_.key});
-    check(written);
-    return written.has_value();
+    take_completions();  // they may show that earlier answers are written or read
+    if (is_over()) return false;
+    const Result<bool> written = answers_.put(*link_, payload, at, writing_ == nullptr);
+    if (!written.has_value()) check(tl::unexpected(written.error()));
+    return written.value_or(false);
   }
 
   // ---- What happens on the device.
@@ -330,6 +264,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     take_completions();
   }
 
+  // This ends, because completions are bounded: a message needs a credit, or returns one that this end had used.
   void take_completions() {
     for (;;) {
       const auto completed = link_->poll();
@@ -343,9 +278,9 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
         else if (one.work == RdmaLink::Work::kSend)
           link_->send_completed(one.slot);
         else if (one.work == RdmaLink::Work::kWrite)
-          staging_.free_oldest(), has_moved_payload_ = true;
+          answers_.written(), has_moved_payload_ = true;
         else
-          --reads_, is_fetched_ = has_moved_payload_ = true;
+          fetch_.completed(), has_moved_payload_ = true;
       }
     }
     if (!is_over()) check(link_->return_credits());
@@ -376,13 +311,11 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     if (message->kind == RdmaMessage::Kind::kCredits) return link_->post_receive(one.slot);
     if (Status arrived = link_->credits().arrived(); !arrived) return arrived;
     const Bytes body = whole.subspan(kMessageBytes);
-    if (message->kind == RdmaMessage::Kind::kBytes) {
-      received_.push_back({one.slot, body});
-      return {};
-    }
+    const bool is_block = message->kind == RdmaMessage::Kind::kBlock;
+    inbox_.push(one.slot, is_block ? Bytes() : body);
+    if (!is_block) return {};
     const Result<RdmaBlock> block = decode_block(body);
     if (!block) return tl::unexpected(block.error());
-    empty_slot(one.slot);
     return link_->peer_blocks().add(*block);
   }
 
@@ -404,7 +337,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   void watch_events() {
     events_.async_wait(asio::posix::stream_descriptor::wait_read,
                        PlacedHandler(event_memory_, [self = shared_from_this()](const asio::error_code& error) {
-                         if (error || self->is_over_and_out()) return;
+                         if (error || self->life_ == Life::kGone) return;
                          self->take_events();
                          self->watch_events();
                          self->turn();
@@ -415,10 +348,10 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     completions_.async_wait(
         asio::posix::stream_descriptor::wait_read,
         PlacedHandler(completion_memory_, [self = shared_from_this()](const asio::error_code& error) {
-          if (error || self->is_over_and_out() || self->is_ended_) return;
+          if (error || !self->has_queue()) return;
           self->link_->take_signals();
           // What completes between these two calls signals again.
-          const bool is_for_all = self->writing_ || self->reads_ > 0 || self->is_closed_;
+          const bool is_for_all = self->writing_ || self->fetch_.is_under_way() || self->life_ == Life::kDraining;
           self->check(self->link_->arm(is_for_all ? RdmaLink::WakeFor::kEverything : RdmaLink::WakeFor::kMessages));
           self->take_completions();
           self->watch_completions();
@@ -427,7 +360,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   void post_turn() {
-    if (is_closed_ || std::exchange(is_turn_posted_, true)) return;
+    if (life_ != Life::kOpen || std::exchange(is_turn_posted_, true)) return;
     asio::post(loop_, PlacedHandler(turn_memory_, [self = shared_from_this()] {
                  self->is_turn_posted_ = false;
                  self->turn();
@@ -436,57 +369,54 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   // Calls those who wait, if they can go on.
   void turn() {
-    if (is_closed_) return closing_turn();
-    if (fetching_ && !is_fetched_ && is_over()) take_completions();  // the payload may have arrived before the end
-    if (fetching_ && (is_fetched_ || is_over())) {
-      if (is_fetched_ && fetched_by_copy_) std::memcpy(landing_.data(), fetch_buffer_->bytes().data(), landing_.size());
-      const Status fetched = is_fetched_          ? Status()
+    if (life_ != Life::kOpen) return closing_turn();
+    if (fetching_ && !fetch_.has_arrived() && is_over())
+      take_completions();  // the payload may have come before the end
+    if (fetching_ && (fetch_.has_arrived() || is_over())) {
+      const Status fetched = fetch_.has_arrived() ? Status()
                              : is_closed_by_peer_ ? Status(closed_by_peer())
                                                   : Status(tl::unexpected(*failure_));
+      if (fetched) fetch_.finish();
       std::exchange(fetching_, nullptr)->on_fetched(fetched);
     }
-    if (writing_ && !is_closed_ && can_write()) std::exchange(writing_, nullptr)->on_writable();
-    if (reading_ && !is_closed_ && can_read()) std::exchange(reading_, nullptr)->on_readable();
+    if (writing_ && life_ == Life::kOpen && can_write()) std::exchange(writing_, nullptr)->on_writable();
+    if (reading_ && life_ == Life::kOpen && can_read()) std::exchange(reading_, nullptr)->on_readable();
   }
 
   // ---- The end.
 
-  bool is_over_and_out() const { return link_ == nullptr; }
+  bool has_queue() const { return life_ == Life::kOpen || life_ == Life::kDraining; }
 
   void linger(void (*at_the_end)(Core&)) {
     linger_.expires_after(kLinger);
     linger_.async_wait([self = shared_from_this(), at_the_end](const asio::error_code& error) {
-      if (!error && self->link_ != nullptr) at_the_end(*self);
+      if (!error && self->life_ != Life::kGone) at_the_end(*self);
     });
   }
 
-  // Waits until what was sent has arrived, and then until the peer knows that the connection has ended.
   void closing_turn() {
-    if (link_ == nullptr) return;
-    if (!is_ended_ && (link_->sends_under_way() == 0 || is_over())) return end();
-    if (is_ended_ && is_closed_by_peer_) let_go();
+    if (life_ == Life::kDraining && (link_->sends_under_way() == 0 || is_over())) return fence();
+    if (life_ == Life::kFenced && is_closed_by_peer_) let_go();
   }
 
-  void end() {
+  void fence() {
+    life_ = Life::kFenced;
     linger_.cancel();
-    is_ended_ = true;
+    completions_.release();  // the link closes the descriptor
     link_->end();
     shared_.clear();
-    staged_.reset();
-    fetch_buffer_.reset();
-    received_.clear();
-    asio::error_code ignored;
-    completions_.cancel(ignored);
+    answers_.clear();
+    fetch_.clear();
     if (is_over()) return let_go();
     linger([](Core& self) { self.let_go(); });
   }
 
   void let_go() {
-    if (link_ == nullptr) return;
+    if (life_ == Life::kGone) return;
+    life_ = Life::kGone;
     linger_.cancel();
     events_.release();
     completions_.release();
-    link_->end();
     link_.reset();
   }
 
@@ -494,14 +424,13 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   asio::posix::stream_descriptor events_;       // the link owns its descriptor
   asio::posix::stream_descriptor completions_;  // and this one
   asio::steady_timer linger_;
-  std::unique_ptr<RdmaLink> link_;  // null once the link has gone
-  Fifo<Received> received_;
+  std::unique_ptr<RdmaLink> link_;  // null once it has gone
+  RdmaInbox inbox_;
   std::shared_ptr<ByteChannelUser> reading_;
   std::shared_ptr<ByteChannelUser> writing_;
   std::shared_ptr<ByteChannelUser> fetching_;
   std::optional<Error> failure_;
-  bool is_closed_ = false;  // by this end
-  bool is_ended_ = false;   // the queue pair is destroyed
+  Life life_ = Life::kOpen;
   bool is_closed_by_peer_ = false;
   bool has_heard_ = false;          // of the peer, after the greeting
   bool has_moved_payload_ = false;  // by RDMA, in either direction
@@ -512,17 +441,8 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   RdmaSharedMemory shared_;
   MutableBytes offered_;  // the memory of this process that the peer may write to
-  RemoteBytes region_;    // the memory that the peer has offered
-
-  RemoteBytes lent_;      // the payload to fetch
-  MutableBytes landing_;  // where it is to land
-  bool fetched_by_copy_ = false;
-  bool is_fetched_ = false;                   // it has arrived
-  std::uint32_t reads_ = 0;                   // under way
-  std::unique_ptr<RdmaBuffer> fetch_buffer_;  // for a landing that can't be registered
-  std::vector<SlowAnswer> slow_;
-  Staging staging_{kStagingBytes};
-  std::unique_ptr<RdmaBuffer> staged_;  // the buffer of staging_
+  RdmaAnswers answers_;   // to the peer's memory
+  RdmaFetch fetch_;       // from the peer's memory
 };
 
 class RdmaChannel::Detached final : public DetachedChannel {
