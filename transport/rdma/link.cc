@@ -252,6 +252,9 @@ void RdmaLink::end() {
   // Before the connection is made, or when the peer has ended it, there is nothing to tell the peer. Then this fails.
   ::rdma_disconnect(id_.get());
   ::rdma_destroy_qp(id_.get());
+  queue_.reset();
+  completions_.reset();
+  slots_.reset();
 }
 
 }  // namespace disttrain::transport

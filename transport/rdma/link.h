@@ -89,7 +89,8 @@ class RdmaLink {
   const std::shared_ptr<const RdmaDomain>& domain() const { return domain_; }
 
   // The fence: tells the peer that the connection ends, and destroys the queue pair. From then on neither end accesses
-  // memory of the other one.
+  // memory of the other one. Also frees the slots, because a peer may need long to answer, and until then each link
+  // would keep memory locked. Only events() may be used afterwards; completion_descriptor() is closed.
   void end();
 
  private:

@@ -82,6 +82,16 @@ TEST_F(Rdma, ANewArenaAtTheAddressOfAnOldOneIsRegisteredAnew) {
   EXPECT_EQ(later_server.frames[0].payload, pattern(kBytes, 9));
 }
 
+// A peer may need long to answer that it knows of the end.
+TEST_F(Rdma, AClosedEndKeepsNoMemoryLocked) {
+  auto [dialled, accepted] = connect();
+  const int before = registrations();
+  accepted->close();  // the loop doesn't run
+  EXPECT_EQ(registrations(), before - 1);
+  dialled->close();
+  EXPECT_EQ(registrations(), before - 2);
+}
+
 TEST_F(Rdma, ABlockThatHasGoneIsntLockedForLong) {
   auto [dialled, accepted] = connect();
   dialled->share(arena);
