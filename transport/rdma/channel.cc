@@ -12,7 +12,9 @@
 #include "transport/rdma/fetch.h"
 #include "transport/rdma/inbox.h"
 #include "transport/rdma/shared_memory.h"
+#include "transport/stream/core_channel.h"
 #include "transport/stream/handler_memory.h"
+#include "transport/stream/offered_memory.h"
 
 namespace disttrain::transport {
 
@@ -22,19 +24,19 @@ namespace {
 
 constexpr Duration kLinger = std::chrono::seconds(1);
 
-}  // namespace
-
 // The parts of a core that move from one loop to another.
-struct RdmaChannel::Moved {
+struct RdmaMoved {
   std::unique_ptr<RdmaLink> link;
   RdmaInbox inbox = {};
   std::optional<Error> failure = std::nullopt;
   bool is_closed_by_peer = false;
 };
 
-class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
+class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
  public:
-  Core(asio::io_context& loop, Moved moved)
+  static constexpr const char* kWire = "rdma";
+
+  RdmaCore(asio::io_context& loop, RdmaMoved moved)
       : loop_(loop),
         events_(loop, moved.link->event_descriptor()),
         completions_(loop, moved.link->completion_descriptor()),
@@ -43,22 +45,22 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
         inbox_(std::move(moved.inbox)),
         failure_(std::move(moved.failure)),
         is_closed_by_peer_(moved.is_closed_by_peer) {}
-  ~Core() { let_go(); }
+  ~RdmaCore() { let_go(); }
 
   void start() {
     watch_events();
     watch_completions();
   }
 
-  Result<Read> read_some(std::span<const iovec> buffers) {
+  Result<ByteChannel::Read> read_some(std::span<const iovec> buffers) {
     free_read_slots();
     if (inbox_.empty()) take_completions();
     // Looks for the close first: what the peer sent before it closed has then arrived.
     const bool was_closed = is_closed_by_peer_;
     if (inbox_.empty() && was_closed) take_completions();
-    if (const std::size_t total = inbox_.read(buffers); total > 0) return Read{total, false};
+    if (const std::size_t total = inbox_.read(buffers); total > 0) return ByteChannel::Read{total, false};
     if (failure_ && !was_closed) return tl::unexpected(*failure_);
-    return Read{0, was_closed};
+    return ByteChannel::Read{0, was_closed};
   }
 
   Result<std::size_t> write_some(std::span<const iovec> buffers) {
@@ -117,18 +119,13 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     if (!may_linger) return fence();
     // The arena needn't outlive close(). Another one at its address would seem to have the same registrations.
     shared_.clear();
-    linger([](Core& self) { self.fence(); });
+    linger([](RdmaCore& self) { self.fence(); });
     wake_for_everything();
     if (link_->sends_under_way() == 0) fence();
   }
 
   // Takes the link out of the core. Only operations that end are left in it.
-  Moved release() {
-    life_ = Life::kGone;
-    events_.release();
-    completions_.release();
-    return {std::move(link_), std::move(inbox_), std::move(failure_), is_closed_by_peer_};
-  }
+  std::unique_ptr<DetachedChannel> detach();
 
   void share(const Arena& arena) { shared_.set(arena); }
 
@@ -136,20 +133,14 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     if (is_over()) return std::nullopt;
     PayloadPlace place;
     bool is_used = false;
-    const bool is_new_offer = frame.answers.data() != offered_.data() || frame.answers.size() != offered_.size();
-    if (!frame.answers.empty() && is_new_offer) {
+    if (offered_.must_offer(frame)) {
       if (!link_->may_send()) take_completions();
-      if (const auto at = known(frame.answers, RdmaBlock::Use::kWrite)) {
-        place.offered_block = at->block;
-        place.offered_offset = at->offset;
-        place.offered_bytes = frame.answers.size();
-        offered_ = frame.answers;
-        is_used = true;
-      } else if (!offered_.empty()) {
-        // The peer would go on writing to the memory of the earlier offer, which may be in use now.
-        check(fail(ErrorCode::kUnavailable, "can't offer other memory to the peer for its answers"));
+      const std::optional<Arena::Place> at = known(frame.answers, RdmaBlock::Use::kWrite);
+      if (Status offered = offered_.offer(frame.answers, at, place); !offered) {
+        check(offered);
         return std::nullopt;
       }
+      is_used = at.has_value();
     }
     if (frame.payload.empty() || frame.payload.size() > wire::kMaxPayloadBytes) {
     } else if (frame.lifetime == Payload::kFrozenUntilAnswered) {
@@ -186,12 +177,9 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
       fetch_.lent(*lent);
       return PeerMemory{.bytes = {}, .keeps = nullptr, .is_remote = true};
     }
-    if (place.offset <= offered_.size() && payload_bytes <= offered_.size() - place.offset) {
-      has_moved_payload_ = true;
-      return PeerMemory{.bytes = offered_.subspan(place.offset, payload_bytes)};
-    }
-    return fail(ErrorCode::kData, "the peer has put " + std::to_string(payload_bytes) + " bytes at byte " +
-                                      std::to_string(place.offset) + " of memory that wasn't offered to it");
+    Result<PeerMemory> placed = offered_.placed(place, payload_bytes);
+    has_moved_payload_ = has_moved_payload_ || placed.has_value();
+    return placed;
   }
 
   void fetch(MutableBytes landing, std::shared_ptr<ByteChannelUser> user) {
@@ -387,7 +375,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
 
   bool has_queue() const { return life_ == Life::kOpen || life_ == Life::kDraining; }
 
-  void linger(void (*at_the_end)(Core&)) {
+  void linger(void (*at_the_end)(RdmaCore&)) {
     linger_.expires_after(kLinger);
     linger_.async_wait([self = shared_from_this(), at_the_end](const asio::error_code& error) {
       if (!error && self->life_ != Life::kGone) at_the_end(*self);
@@ -408,7 +396,7 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
     answers_.clear();
     fetch_.clear();
     if (is_over()) return let_go();
-    linger([](Core& self) { self.let_go(); });
+    linger([](RdmaCore& self) { self.let_go(); });
   }
 
   void let_go() {
@@ -440,64 +428,36 @@ class RdmaChannel::Core : public std::enable_shared_from_this<Core> {
   HandlerMemory turn_memory_;
 
   RdmaSharedMemory shared_;
-  MutableBytes offered_;  // the memory of this process that the peer may write to
-  RdmaAnswers answers_;   // to the peer's memory
-  RdmaFetch fetch_;       // from the peer's memory
+  OfferedMemory offered_;
+  RdmaAnswers answers_;  // to the peer's memory
+  RdmaFetch fetch_;      // from the peer's memory
 };
 
-class RdmaChannel::Detached final : public DetachedChannel {
+class RdmaDetached final : public DetachedChannel {
  public:
-  explicit Detached(Moved moved) : moved_(std::move(moved)) {}
+  explicit RdmaDetached(RdmaMoved moved) : moved_(std::move(moved)) {}
   std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
-    auto core = std::make_shared<Core>(loop, std::move(moved_));
+    auto core = std::make_shared<RdmaCore>(loop, std::move(moved_));
     core->start();
-    return std::make_unique<RdmaChannel>(std::move(core));
+    return std::make_unique<CoreChannel<RdmaCore>>(std::move(core));
   }
 
  private:
-  Moved moved_;
+  RdmaMoved moved_;
 };
 
-RdmaChannel::RdmaChannel(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-RdmaChannel::~RdmaChannel() {
-  core_->close();
+std::unique_ptr<DetachedChannel> RdmaCore::detach() {
+  life_ = Life::kGone;
+  events_.release();
+  completions_.release();
+  return std::make_unique<RdmaDetached>(
+      RdmaMoved{std::move(link_), std::move(inbox_), std::move(failure_), is_closed_by_peer_});
 }
 
-std::unique_ptr<RdmaChannel> RdmaChannel::open(asio::io_context& loop, std::unique_ptr<RdmaLink> link) {
-  auto core = std::make_shared<Core>(loop, Moved{.link = std::move(link)});
-  core->start();
-  return std::make_unique<RdmaChannel>(std::move(core));
-}
+}  // namespace
 
-Result<ByteChannel::Read> RdmaChannel::read_some(std::span<const iovec> buffers) {
-  return core_->read_some(buffers);
-}
-Result<std::size_t> RdmaChannel::write_some(std::span<const iovec> buffers) {
-  return core_->write_some(buffers);
-}
-void RdmaChannel::wait_readable(std::shared_ptr<ByteChannelUser> user) {
-  core_->wait_readable(std::move(user));
-}
-void RdmaChannel::wait_writable(std::shared_ptr<ByteChannelUser> user) {
-  core_->wait_writable(std::move(user));
-}
-void RdmaChannel::close() {
-  core_->close();
-}
-std::unique_ptr<DetachedChannel> RdmaChannel::detach() {
-  return std::make_unique<Detached>(core_->release());
-}
-void RdmaChannel::share(const Arena& arena) {
-  core_->share(arena);
-}
-std::optional<PayloadPlace> RdmaChannel::place(const OutgoingFrame& frame) {
-  return core_->place(frame);
-}
-Result<PeerMemory> RdmaChannel::take(const PayloadPlace& place, std::uint64_t payload_bytes) {
-  return core_->take(place, payload_bytes);
-}
-void RdmaChannel::fetch(MutableBytes landing, std::shared_ptr<ByteChannelUser> user) {
-  core_->fetch(landing, std::move(user));
+std::unique_ptr<ByteChannel> open_rdma_channel(asio::io_context& loop, std::unique_ptr<RdmaLink> link) {
+  return RdmaDetached(RdmaMoved{.link = std::move(link)}).attach(loop);
 }
 
 }  // namespace disttrain::transport

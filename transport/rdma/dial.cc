@@ -154,7 +154,7 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
     start.traffic = traffic_;
     start.reader.take_places();
     auto connection =
-        std::make_unique<StreamConnection>(loop_, RdmaChannel::open(loop_, std::move(link_)), std::move(start));
+        std::make_unique<StreamConnection>(loop_, open_rdma_channel(loop_, std::move(link_)), std::move(start));
     OutgoingFrame hello;
     hello.header = header_;
     hello.control = control_;

@@ -1,7 +1,7 @@
 // The two ends of an RDMA connection are joined by a queue pair. An RdmaLink owns one end: the queue pair with its
 // completion queue, the slots for messages, and what both ends have agreed on. It belongs to one loop at a time.
 //
-// This class posts work and reports completions. RdmaChannel decides what to do.
+// This class posts work and reports completions. The channel decides what to do.
 #pragma once
 
 #include <array>

@@ -87,7 +87,7 @@ class RequestSource final : public AcceptSource {
     auto link = RdmaLink::make(devices_, std::move(*events), std::move(request_));
     if (!link) return tl::unexpected(link.error());
     if (Status accepted = (*link)->accept(asked_, *greeting_); !accepted) return tl::unexpected(accepted.error());
-    return AcceptedChannel{RdmaChannel::open(loop, std::move(*link)), std::move(start)};
+    return AcceptedChannel{open_rdma_channel(loop, std::move(*link)), std::move(start)};
   }
 
   const std::shared_ptr<RdmaDevices> devices_;

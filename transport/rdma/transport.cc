@@ -8,6 +8,7 @@
 #include "transport/rdma/device.h"
 #include "transport/rdma/dial.h"
 #include "transport/shm/transport.h"
+#include "transport/stream/two_listeners.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/transport.h"
 
@@ -26,19 +27,6 @@ std::unique_ptr<Transport> make_base(const RdmaOptions& options, std::shared_ptr
   traffic = shm->shared_traffic();
   return shm;
 }
-
-// A listener of the base transport, and one of rdma_cm.
-class TwoListeners final : public Listener {
- public:
-  TwoListeners(std::unique_ptr<Listener> base, std::unique_ptr<Listener> rdma)
-      : base_(std::move(base)), rdma_(std::move(rdma)) {}
-  const std::string& address() const override { return base_->address(); }
-  std::uint64_t refused() const override { return base_->refused() + rdma_->refused(); }
-
- private:
-  const std::unique_ptr<Listener> base_;
-  const std::unique_ptr<Listener> rdma_;
-};
 
 }  // namespace
 

@@ -12,9 +12,13 @@
 #include <utility>
 
 #include "common/stream_copy.h"
+#include "transport/shm/blocks.h"
 #include "transport/shm/message.h"
+#include "transport/shm/ring.h"
 #include "transport/spin.h"
+#include "transport/stream/core_channel.h"
 #include "transport/stream/handler_memory.h"
+#include "transport/stream/offered_memory.h"
 #include "transport/tcp/socket.h"
 
 namespace disttrain::transport {
@@ -26,11 +30,9 @@ namespace {
 // If a worker offers more memory than this, its answers don't stay in the caches until it reads them.
 constexpr std::size_t kCached = 8 * 1024 * 1024;
 
-}  // namespace
-
 // An open link between the two ends.
-struct ShmChannel::Link {
-  Link(RingFile file, bool dialled, Descriptor this_end, Descriptor other_end)
+struct ShmLink {
+  ShmLink(RingFile file, bool dialled, Descriptor this_end, Descriptor other_end)
       : rings(std::move(file)),
         wakes_this(std::move(this_end)),
         wakes_peer(std::move(other_end)),
@@ -45,27 +47,29 @@ struct ShmChannel::Link {
   PeerBlocks peer_blocks;
 };
 
-class ShmChannel::Core : public std::enable_shared_from_this<Core> {
+class ShmCore : public std::enable_shared_from_this<ShmCore> {
  public:
-  Core(asio::io_context& loop, Descriptor socket) : loop_(loop), socket_(loop, socket.release()), wake_(loop) {}
+  static constexpr const char* kWire = "shm";
+
+  ShmCore(asio::io_context& loop, Descriptor socket) : loop_(loop), socket_(loop, socket.release()), wake_(loop) {}
 
   // Begins to wait for the peer. Call it once. The link is empty if the peer will send it.
-  Status start(std::optional<Link> link, bool must_open) {
+  Status start(std::optional<ShmLink> link, bool must_open) {
     must_open_ = must_open;
     watch_socket();
     return link ? use(std::move(*link)) : Status();
   }
 
-  Result<Read> read_some(std::span<const iovec> buffers) {
+  Result<ByteChannel::Read> read_some(std::span<const iovec> buffers) {
     if (!link_) take_messages();
     if (failure_) return tl::unexpected(*failure_);
-    if (!link_) return Read{0, is_closed_by_peer_};
+    if (!link_) return ByteChannel::Read{0, is_closed_by_peer_};
     // Looks for the close first: what the peer wrote before it closed is then in the ring.
     const bool was_closed = is_closed_by_peer_;
     const Result<std::size_t> read = link_->reader.read(buffers);
     if (!read) return tl::unexpected(read.error());
     if (*read > 0 && link_->reader.must_wake_writer()) wake_peer();
-    return Read{*read, was_closed && *read == 0};
+    return ByteChannel::Read{*read, was_closed && *read == 0};
   }
 
   Result<std::size_t> write_some(std::span<const iovec> buffers) {
@@ -108,13 +112,7 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
   }
 
   // Takes the socket and the link out of the core. Only operations that end are left in it.
-  std::pair<Descriptor, std::optional<Link>> release() {
-    Descriptor socket(socket_.release());
-    if (link_) link_->wakes_this = Descriptor(wake_.release());
-    std::optional<Link> link = std::move(link_);
-    close();
-    return {std::move(socket), std::move(link)};
-  }
+  std::unique_ptr<DetachedChannel> detach();
 
   void share(const Arena& arena) { arena_ = &arena; }
 
@@ -122,20 +120,14 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
     if (!link_ || is_closed_by_peer_) return std::nullopt;
     PayloadPlace place;
     bool is_used = false;
-    const bool is_new_offer = frame.answers.data() != offered_.data() || frame.answers.size() != offered_.size();
-    if (arena_ != nullptr && !frame.answers.empty() && is_new_offer) {
-      const std::optional<Arena::Place> at = arena_->find(frame.answers);
-      if (at && blocks_.share(socket_.native_handle(), *at)) {
-        place.offered_block = at->block;
-        place.offered_offset = at->offset;
-        place.offered_bytes = frame.answers.size();
-        offered_ = frame.answers;
-        is_used = true;
-      } else if (!offered_.empty()) {
-        // The peer would go on writing to the memory of the earlier offer, which may be in use now.
-        failure_ = Error{ErrorCode::kUnavailable, "can't offer other memory to the peer for its answers"};
+    if (offered_.must_offer(frame)) {
+      std::optional<Arena::Place> at = arena_ != nullptr ? arena_->find(frame.answers) : std::nullopt;
+      if (at && !blocks_.share(socket_.native_handle(), *at)) at.reset();
+      if (Status offered = offered_.offer(frame.answers, at, place); !offered) {
+        failure_ = offered.error();
         return std::nullopt;
       }
+      is_used = at.has_value();
     }
     if (!frame.payload.empty() && arena_ != nullptr && frame.lifetime == Payload::kFrozenUntilAnswered) {
       const std::optional<Arena::Place> at = arena_->find(frame.payload);
@@ -167,18 +159,18 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
     }
     if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
     if (place.kind == PayloadPlace::Kind::kLent) return bytes_of_peer(place.block, place.offset, payload_bytes, false);
-    if (fits(offered_, place.offset, payload_bytes))
-      return PeerMemory{offered_.subspan(place.offset, payload_bytes), {}};
-    return fail(ErrorCode::kData, "the peer has put " + std::to_string(payload_bytes) + " bytes at byte " +
-                                      std::to_string(place.offset) + " of memory that wasn't offered to it");
+    return offered_.placed(place, payload_bytes);
   }
+
+  // take() never returns remote memory.
+  void fetch(MutableBytes, std::shared_ptr<ByteChannelUser>) {}
 
  private:
   static bool fits(MutableBytes memory, std::uint64_t offset, std::uint64_t bytes) {
     return offset <= memory.size() && bytes <= memory.size() - offset;
   }
 
-  Status use(Link link) {
+  Status use(ShmLink link) {
     for (const Descriptor* one : {&link.wakes_this, &link.wakes_peer})  // the peer has made them
       ::fcntl(one->get(), F_SETFL, ::fcntl(one->get(), F_GETFL) | O_NONBLOCK);
     asio::error_code error;
@@ -220,7 +212,8 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
     if (!opens) return link_->peer_blocks.add(received.message.block, std::move(received.descriptors[0]));
     Result<RingFile> rings = RingFile::open(std::move(received.descriptors[0]));
     if (!rings) return tl::unexpected(rings.error());
-    return use(Link(std::move(*rings), false, std::move(received.descriptors[2]), std::move(received.descriptors[1])));
+    return use(
+        ShmLink(std::move(*rings), false, std::move(received.descriptors[2]), std::move(received.descriptors[1])));
   }
 
   void wake_peer() {
@@ -271,7 +264,7 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
   std::optional<SpinReason> spin_{std::in_place};
   asio::posix::stream_descriptor socket_;
   asio::posix::stream_descriptor wake_;
-  std::optional<Link> link_;
+  std::optional<ShmLink> link_;
   std::shared_ptr<ByteChannelUser> reading_;
   std::shared_ptr<ByteChannelUser> writing_;
   std::optional<Error> failure_;
@@ -285,11 +278,32 @@ class ShmChannel::Core : public std::enable_shared_from_this<Core> {
 
   const Arena* arena_ = nullptr;  // of this process; null: nothing is shared
   SharedBlocks blocks_;
-  MutableBytes offered_;  // the memory of this process that the peer may write to
-  PeerMemory region_;     // the memory that the peer has offered
+  OfferedMemory offered_;
+  PeerMemory region_;  // the memory that the peer has offered
 };
 
-namespace {
+class ShmDetached final : public DetachedChannel {
+ public:
+  ShmDetached(Descriptor socket, std::optional<ShmLink> link) : socket_(std::move(socket)), link_(std::move(link)) {}
+  std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
+    auto core = std::make_shared<ShmCore>(loop, std::move(socket_));
+    // An error of the loop shows at the first read.
+    static_cast<void>(core->start(std::move(link_), false));
+    return std::make_unique<CoreChannel<ShmCore>>(std::move(core));
+  }
+
+ private:
+  Descriptor socket_;
+  std::optional<ShmLink> link_;
+};
+
+std::unique_ptr<DetachedChannel> ShmCore::detach() {
+  Descriptor socket(socket_.release());
+  if (link_) link_->wakes_this = Descriptor(wake_.release());
+  std::optional<ShmLink> link = std::move(link_);
+  close();
+  return std::make_unique<ShmDetached>(std::move(socket), std::move(link));
+}
 
 Descriptor make_eventfd() {
   return Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -297,72 +311,20 @@ Descriptor make_eventfd() {
 
 }  // namespace
 
-class ShmChannel::Detached final : public DetachedChannel {
- public:
-  Detached(Descriptor socket, std::optional<Link> link) : socket_(std::move(socket)), link_(std::move(link)) {}
-  std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
-    auto core = std::make_shared<Core>(loop, std::move(socket_));
-    // An error of the loop shows at the first read.
-    static_cast<void>(core->start(std::move(link_), false));
-    return std::make_unique<ShmChannel>(std::move(core));
-  }
-
- private:
-  Descriptor socket_;
-  std::optional<Link> link_;
-};
-
-ShmChannel::ShmChannel(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-ShmChannel::~ShmChannel() {
-  core_->close();
-}
-
-Result<std::unique_ptr<ShmChannel>> ShmChannel::dialled(asio::io_context& loop, Descriptor socket) {
+Result<std::unique_ptr<ByteChannel>> dialled_shm_channel(asio::io_context& loop, Descriptor socket) {
   Result<RingFile> rings = RingFile::make();
   if (!rings) return tl::unexpected(rings.error());
   Descriptor wakes_this = make_eventfd();
   Descriptor wakes_peer = make_eventfd();
   if (!wakes_this || !wakes_peer) return fail(ErrorCode::kUnavailable, "can't make an eventfd: " + system_words(errno));
-  auto core = std::make_shared<Core>(loop, std::move(socket));
-  if (Status started = core->start(Link(std::move(*rings), true, std::move(wakes_this), std::move(wakes_peer)), true);
-      !started)
-    return tl::unexpected(started.error());
-  return std::make_unique<ShmChannel>(std::move(core));
+  auto core = std::make_shared<ShmCore>(loop, std::move(socket));
+  ShmLink link(std::move(*rings), true, std::move(wakes_this), std::move(wakes_peer));
+  if (Status started = core->start(std::move(link), true); !started) return tl::unexpected(started.error());
+  return std::make_unique<CoreChannel<ShmCore>>(std::move(core));
 }
 
-std::unique_ptr<ShmChannel> ShmChannel::accepted(asio::io_context& loop, Descriptor socket) {
-  auto core = std::make_shared<Core>(loop, std::move(socket));
-  static_cast<void>(core->start(std::nullopt, false));  // fails only with a link
-  return std::make_unique<ShmChannel>(std::move(core));
-}
-
-Result<ByteChannel::Read> ShmChannel::read_some(std::span<const iovec> buffers) {
-  return core_->read_some(buffers);
-}
-Result<std::size_t> ShmChannel::write_some(std::span<const iovec> buffers) {
-  return core_->write_some(buffers);
-}
-void ShmChannel::wait_readable(std::shared_ptr<ByteChannelUser> user) {
-  core_->wait_readable(std::move(user));
-}
-void ShmChannel::wait_writable(std::shared_ptr<ByteChannelUser> user) {
-  core_->wait_writable(std::move(user));
-}
-void ShmChannel::close() {
-  core_->close();
-}
-std::unique_ptr<DetachedChannel> ShmChannel::detach() {
-  auto [socket, link] = core_->release();
-  return std::make_unique<Detached>(std::move(socket), std::move(link));
-}
-void ShmChannel::share(const Arena& arena) {
-  core_->share(arena);
-}
-std::optional<PayloadPlace> ShmChannel::place(const OutgoingFrame& frame) {
-  return core_->place(frame);
-}
-Result<PeerMemory> ShmChannel::take(const PayloadPlace& place, std::uint64_t payload_bytes) {
-  return core_->take(place, payload_bytes);
+std::unique_ptr<ByteChannel> accepted_shm_channel(asio::io_context& loop, Descriptor socket) {
+  return ShmDetached(std::move(socket), std::nullopt).attach(loop);
 }
 
 }  // namespace disttrain::transport

@@ -15,6 +15,7 @@
 #include "transport/shm/channel.h"
 #include "transport/stream/accept.h"
 #include "transport/stream/connection.h"
+#include "transport/stream/two_listeners.h"
 #include "transport/tcp/socket.h"
 
 namespace disttrain::transport {
@@ -93,19 +94,6 @@ Result<Descriptor> connect_unix(const std::string& cluster, const std::string& a
   return fail(ErrorCode::kUnavailable, reason);
 }
 
-// A listener at both sockets.
-class TwoListeners final : public Listener {
- public:
-  TwoListeners(std::unique_ptr<Listener> tcp, std::unique_ptr<Listener> local)
-      : tcp_(std::move(tcp)), local_(std::move(local)) {}
-  const std::string& address() const override { return tcp_->address(); }
-  std::uint64_t refused() const override { return tcp_->refused() + (local_ ? local_->refused() : 0); }
-
- private:
-  const std::unique_ptr<Listener> tcp_;
-  const std::unique_ptr<Listener> local_;
-};
-
 }  // namespace
 
 // Dials over shared memory, or over tcp.
@@ -139,7 +127,7 @@ class ShmTransport::ForSteps final : public Transport {
     };
     Result<Descriptor> socket = connect_unix(owner_.options_.cluster, address);
     if (!socket) return failed(socket.error());
-    Result<std::unique_ptr<ShmChannel>> channel = ShmChannel::dialled(loop, std::move(*socket));
+    Result<std::unique_ptr<ByteChannel>> channel = dialled_shm_channel(loop, std::move(*socket));
     if (!channel) return failed(channel.error());
     StreamStart start;
     start.peer = address;
@@ -196,7 +184,7 @@ Result<std::unique_ptr<Listener>> ShmTransport::listen(asio::io_context& loop, c
     start.peer = "process " + std::to_string(peer->pid) + " on this host";
     start.traffic = traffic;
     start.reader.take_places();
-    return AcceptedChannel{ShmChannel::accepted(on, std::move(accepted)), std::move(start)};
+    return AcceptedChannel{accepted_shm_channel(on, std::move(accepted)), std::move(start)};
   };
   auto local = accept_streams(loop, std::move(socket), (*tcp)->address(), limits, open, std::move(on_arrival));
   return std::make_unique<TwoListeners>(std::move(*tcp), std::move(local));
