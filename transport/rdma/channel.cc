@@ -8,13 +8,10 @@
 #include <utility>
 
 #include "transport/clock.h"
-#include "transport/rdma/answers.h"
-#include "transport/rdma/fetch.h"
 #include "transport/rdma/inbox.h"
-#include "transport/rdma/shared_memory.h"
+#include "transport/rdma/memory.h"
 #include "transport/stream/core_channel.h"
 #include "transport/stream/handler_memory.h"
-#include "transport/stream/offered_memory.h"
 
 namespace disttrain::transport {
 
@@ -115,10 +112,10 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
     // A peer that hasn't acknowledged the first message is out of the device's reach.
     if (!is_over() && !has_heard_ && link_->sends_under_way() > 0) avoid_peer("the peer didn't acknowledge a message");
     const bool may_linger =
-        !shared_.is_exposed() && !fetch_.is_under_way() && !is_over() && link_->sends_under_way() > 0;
+        !memory_.is_exposed() && !memory_.is_fetching() && !is_over() && link_->sends_under_way() > 0;
     if (!may_linger) return fence();
     // The arena needn't outlive close(). Another one at its address would seem to have the same registrations.
-    shared_.clear();
+    memory_.unshare();
     linger([](RdmaCore& self) { self.fence(); });
     wake_for_everything();
     if (link_->sends_under_way() == 0) fence();
@@ -127,67 +124,28 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
   // Takes the link out of the core. Only operations that end are left in it.
   std::unique_ptr<DetachedChannel> detach();
 
-  void share(const Arena& arena) { shared_.set(arena); }
+  void share(const Arena& arena) { memory_.share(arena); }
 
   std::optional<PayloadPlace> place(const OutgoingFrame& frame) {
+    // They may show that earlier answers are written or read, or that a slot for a block is free.
+    if (!is_over() && (frame.answer_at || !link_->may_send())) take_completions();
     if (is_over()) return std::nullopt;
-    PayloadPlace place;
-    bool is_used = false;
-    if (offered_.must_offer(frame)) {
-      if (!link_->may_send()) take_completions();
-      const std::optional<Arena::Place> at = known(frame.answers, RdmaBlock::Use::kWrite);
-      if (Status offered = offered_.offer(frame.answers, at, place); !offered) {
-        check(offered);
-        return std::nullopt;
-      }
-      is_used = at.has_value();
-    }
-    if (frame.payload.empty() || frame.payload.size() > wire::kMaxPayloadBytes) {
-    } else if (frame.lifetime == Payload::kFrozenUntilAnswered) {
-      if (const auto at = known(frame.payload, RdmaBlock::Use::kRead)) {
-        place.kind = PayloadPlace::Kind::kLent;
-        place.block = at->block;
-        place.offset = at->offset;
-        is_used = true;
-      }
-    } else if (frame.answer_at) {
-      if (write_answer(frame.payload, *frame.answer_at)) {
-        place.kind = PayloadPlace::Kind::kPlaced;
-        place.offset = *frame.answer_at;
-        is_used = true;
-      }
-    }
-    return is_used ? std::optional(place) : std::nullopt;
+    const auto place = memory_.place(*link_, frame, writing_ == nullptr);
+    if (place.has_value()) return *place;
+    check(tl::unexpected(place.error()));
+    return std::nullopt;
   }
 
   Result<PeerMemory> take(const PayloadPlace& place, std::uint64_t payload_bytes) {
-    if (place.offered_bytes > 0) {
-      const Result<RemoteBytes> region = link_->peer_blocks().find(place.offered_block, RdmaBlock::Use::kWrite,
-                                                                   place.offered_offset, place.offered_bytes);
-      if (!region) return tl::unexpected(region.error());
-      answers_.offered(*region);
-    }
-    if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
-    if (place.kind == PayloadPlace::Kind::kLent) {
-      const Result<RemoteBytes> lent =
-          link_->peer_blocks().find(place.block, RdmaBlock::Use::kRead, place.offset, payload_bytes);
-      if (!lent) return tl::unexpected(lent.error());
-      if (payload_bytes == 0 || payload_bytes > wire::kMaxPayloadBytes)
-        return fail(ErrorCode::kData, "the peer lends a payload of " + std::to_string(payload_bytes) + " bytes");
-      fetch_.lent(*lent);
-      return PeerMemory{.bytes = {}, .keeps = nullptr, .is_remote = true};
-    }
-    Result<PeerMemory> placed = offered_.placed(place, payload_bytes);
-    has_moved_payload_ = has_moved_payload_ || placed.has_value();
-    return placed;
+    return memory_.take(*link_, place, payload_bytes);
   }
 
   void fetch(MutableBytes landing, std::shared_ptr<ByteChannelUser> user) {
     fetching_ = std::move(user);
     if (is_over()) return post_turn();
-    check(fetch_.begin(*link_, shared_, landing));
+    check(memory_.fetch(*link_, landing));
     wake_for_everything();
-    if (fetch_.has_arrived() || failure_) post_turn();
+    if (memory_.has_fetched() || failure_) post_turn();
   }
 
  private:
@@ -224,25 +182,6 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
     if (link_->credits().must_return()) wake_for_everything();  // all slots for such messages are under way
   }
 
-  // ---- Memory.
-
-  // The place of these bytes in a block that the peer knows. Empty: the peer can't know it now.
-  std::optional<Arena::Place> known(Bytes bytes, RdmaBlock::Use use) {
-    const auto place = shared_.known(*link_, bytes, use);
-    if (place.has_value()) return *place;
-    check(tl::unexpected(place.error()));
-    return std::nullopt;
-  }
-
-  // Returns false if the answer must travel in its frame.
-  bool write_answer(Bytes payload, std::uint64_t at) {
-    take_completions();  // they may show that earlier answers are written or read
-    if (is_over()) return false;
-    const Result<bool> written = answers_.put(*link_, payload, at, writing_ == nullptr);
-    if (!written.has_value()) check(tl::unexpected(written.error()));
-    return written.value_or(false);
-  }
-
   // ---- What happens on the device.
 
   // From now on also sent messages, written answers and read payloads wake this end, until it isn't waiting for them
@@ -266,9 +205,9 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
         else if (one.work == RdmaLink::Work::kSend)
           link_->send_completed(one.slot);
         else if (one.work == RdmaLink::Work::kWrite)
-          answers_.written(), has_moved_payload_ = true;
+          memory_.written();
         else
-          fetch_.completed(), has_moved_payload_ = true;
+          memory_.read();
       }
     }
     if (!is_over()) check(link_->return_credits());
@@ -282,7 +221,7 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
                                                                   : "read from memory of the peer";
     const std::string why = std::string("the RDMA device can't ") + what + ": " + ::ibv_wc_status_str(one.status);
     // Perhaps the network drops large packets. Then the next connection would fail in the same way.
-    if (one.status == IBV_WC_RETRY_EXC_ERR && !is_over() && !has_moved_payload_) avoid_peer(why);
+    if (one.status == IBV_WC_RETRY_EXC_ERR && !is_over() && !memory_.has_moved_payload()) avoid_peer(why);
     check(fail(ErrorCode::kUnavailable, why));
   }
 
@@ -339,7 +278,7 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
           if (error || !self->has_queue()) return;
           self->link_->take_signals();
           // What completes between these two calls signals again.
-          const bool is_for_all = self->writing_ || self->fetch_.is_under_way() || self->life_ == Life::kDraining;
+          const bool is_for_all = self->writing_ || self->memory_.is_fetching() || self->life_ == Life::kDraining;
           self->check(self->link_->arm(is_for_all ? RdmaLink::WakeFor::kEverything : RdmaLink::WakeFor::kMessages));
           self->take_completions();
           self->watch_completions();
@@ -358,13 +297,13 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
   // Calls those who wait, if they can go on.
   void turn() {
     if (life_ != Life::kOpen) return closing_turn();
-    if (fetching_ && !fetch_.has_arrived() && is_over())
+    if (fetching_ && !memory_.has_fetched() && is_over())
       take_completions();  // the payload may have come before the end
-    if (fetching_ && (fetch_.has_arrived() || is_over())) {
-      const Status fetched = fetch_.has_arrived() ? Status()
-                             : is_closed_by_peer_ ? Status(closed_by_peer())
-                                                  : Status(tl::unexpected(*failure_));
-      if (fetched) fetch_.finish();
+    if (fetching_ && (memory_.has_fetched() || is_over())) {
+      const Status fetched = memory_.has_fetched() ? Status()
+                             : is_closed_by_peer_  ? Status(closed_by_peer())
+                                                   : Status(tl::unexpected(*failure_));
+      if (fetched) memory_.finish_fetch();
       std::exchange(fetching_, nullptr)->on_fetched(fetched);
     }
     if (writing_ && life_ == Life::kOpen && can_write()) std::exchange(writing_, nullptr)->on_writable();
@@ -392,9 +331,7 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
     linger_.cancel();
     completions_.release();  // the link closes the descriptor
     link_->end();
-    shared_.clear();
-    answers_.clear();
-    fetch_.clear();
+    memory_.clear();
     if (is_over()) return let_go();
     linger([](RdmaCore& self) { self.let_go(); });
   }
@@ -420,17 +357,13 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
   std::optional<Error> failure_;
   Life life_ = Life::kOpen;
   bool is_closed_by_peer_ = false;
-  bool has_heard_ = false;          // of the peer, after the greeting
-  bool has_moved_payload_ = false;  // by RDMA, in either direction
+  bool has_heard_ = false;  // of the peer, after the greeting
   bool is_turn_posted_ = false;
   HandlerMemory event_memory_;
   HandlerMemory completion_memory_;
   HandlerMemory turn_memory_;
 
-  RdmaSharedMemory shared_;
-  OfferedMemory offered_;
-  RdmaAnswers answers_;  // to the peer's memory
-  RdmaFetch fetch_;      // from the peer's memory
+  RdmaMemory memory_;
 };
 
 class RdmaDetached final : public DetachedChannel {
