@@ -20,6 +20,7 @@ using wire::PayloadPlace;
 namespace {
 
 constexpr Duration kLinger = std::chrono::seconds(1);
+constexpr Duration kAcknowledgedIn = std::chrono::seconds(1);
 
 // The parts of a core that move from one loop to another.
 struct RdmaMoved {
@@ -27,6 +28,7 @@ struct RdmaMoved {
   RdmaInbox inbox = {};
   std::optional<Error> failure = std::nullopt;
   bool is_closed_by_peer = false;
+  bool has_heard = false;
 };
 
 class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
@@ -41,7 +43,8 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
         link_(std::move(moved.link)),
         inbox_(std::move(moved.inbox)),
         failure_(std::move(moved.failure)),
-        is_closed_by_peer_(moved.is_closed_by_peer) {}
+        is_closed_by_peer_(moved.is_closed_by_peer),
+        has_heard_(moved.has_heard) {}
   ~RdmaCore() { let_go(); }
 
   void start() {
@@ -109,8 +112,9 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
     writing_.reset();
     fetching_.reset();
     if (!is_over()) take_completions();
-    // A peer that hasn't acknowledged the first message is out of the device's reach.
-    if (!is_over() && !has_heard_ && link_->sends_under_way() > 0) avoid_peer("the peer didn't acknowledge a message");
+    // A peer that doesn't even acknowledge the first message is out of the device's reach.
+    if (!is_over() && !has_heard_ && link_->sends_under_way() > 0 && monotonic_now() - opened_ > kAcknowledgedIn)
+      avoid_peer("the peer didn't acknowledge a message");
     const bool may_linger =
         !memory_.is_exposed() && !memory_.is_fetching() && !is_over() && link_->sends_under_way() > 0;
     if (!may_linger) return fence();
@@ -349,6 +353,7 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
   asio::posix::stream_descriptor events_;       // the link owns its descriptor
   asio::posix::stream_descriptor completions_;  // and this one
   asio::steady_timer linger_;
+  const Instant opened_ = monotonic_now();
   std::unique_ptr<RdmaLink> link_;  // null once it has gone
   RdmaInbox inbox_;
   std::shared_ptr<ByteChannelUser> reading_;
@@ -384,7 +389,7 @@ std::unique_ptr<DetachedChannel> RdmaCore::detach() {
   events_.release();
   completions_.release();
   return std::make_unique<RdmaDetached>(
-      RdmaMoved{std::move(link_), std::move(inbox_), std::move(failure_), is_closed_by_peer_});
+      RdmaMoved{std::move(link_), std::move(inbox_), std::move(failure_), is_closed_by_peer_, has_heard_});
 }
 
 }  // namespace

@@ -34,24 +34,35 @@ TEST_F(Rdma, AnAddressWithoutADeviceIsAConfigError) {
       << made.error().message;
 }
 
-// Connection requests are small, so they arrive. Without a memory of the failure, each new dial would succeed.
-TEST_F(Rdma, AHostThatLargePacketsDontReachIsAvoided) {
-  if (output_of("ip link show v0").find("does not exist") != std::string::npos)
-    GTEST_SKIP() << "the devices aren't those of tests/rdma";
-  const auto devices = std::make_shared<RdmaDevices>(false);
-  const auto traffic = std::make_shared<Traffic>();
-  TcpTransport tcp;
-  auto port = tcp.listen(loop, "10.77.0.2:0", {}, [](auto) {});
-  ASSERT_TRUE(port);
-  auto rdma = listen_rdma(loop, (*port)->address(), {}, devices, traffic, on_arrival());
-  ASSERT_TRUE(rdma) << rdma.error().message;
-  const auto dial_once = [&] {
+// Two ends of processes that need not use RDMA. Here RDMA is used within one host nevertheless.
+class RdmaByChoice : public Rdma {
+ protected:
+  void SetUp() override {
+    if (!has_rdma_devices()) GTEST_SKIP() << "this host has no RDMA device";
+    port = std::move(*tcp.listen(loop, "10.77.0.2:0", {}, [](auto) {}));
+    auto made = listen_rdma(loop, port->address(), {}, devices, traffic, on_arrival());
+    ASSERT_TRUE(made) << made.error().message;
+    listener = std::move(*made);
+  }
+
+  Result<std::unique_ptr<Connection>> dial_once() {
     std::optional<Result<std::unique_ptr<Connection>>> result;
-    dial_rdma(loop, (*port)->address(), hello_frame(), std::chrono::seconds(30), OwnHost::kDial, devices, traffic,
+    dial_rdma(loop, port->address(), hello_frame(), std::chrono::seconds(30), OwnHost::kDial, devices, traffic,
               [&result](auto r) { result = std::move(r); });
     EXPECT_TRUE(run_until_true([&result] { return result.has_value(); }));
     return std::move(*result);
-  };
+  }
+
+  const std::shared_ptr<RdmaDevices> devices = std::make_shared<RdmaDevices>(false);
+  const std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
+  TcpTransport tcp;
+  std::unique_ptr<Listener> port;  // keeps the port for this test
+};
+
+// Connection requests are small, so they arrive. Without a memory of the failure, each new dial would succeed.
+TEST_F(RdmaByChoice, AHostThatLargePacketsDontReachIsAvoided) {
+  if (output_of("ip link show v0").find("does not exist") != std::string::npos)
+    GTEST_SKIP() << "the devices aren't those of tests/rdma";
   for (const std::string name : {"v0", "v1"})
     EXPECT_EQ(output_of("tc qdisc add dev " + name + " clsact && tc filter add dev " + name +
                         " egress basic match 'meta(pkt_len gt 1000)' action drop"),
@@ -69,6 +80,29 @@ TEST_F(Rdma, AHostThatLargePacketsDontReachIsAvoided) {
   const auto again = dial_once();
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().message.find("it failed less than a minute ago"), std::string::npos) << again.error().message;
+}
+
+// A shard may refuse a hello. This test and the next one can only fail if packets are delayed (tests/rdma/vm_test.py).
+TEST_F(RdmaByChoice, AnEndThatAnswersAndClosesIsntAvoided) {
+  for (int i = 0; i < 3; ++i) {
+    auto dialled = dial_once();
+    ASSERT_TRUE(dialled) << dialled.error().message;
+    End client(std::move(*dialled)), server(accepted());
+    client.start();
+    server.start();
+    server.send(wire::FrameType::kControl, 0, {});
+    server.close();
+    ASSERT_TRUE(run_until_true([&] { return client.closed == 1; }));
+    EXPECT_EQ(client.frames.size(), 1u);
+  }
+}
+
+TEST_F(RdmaByChoice, AnEndThatClosesAtOnceIsntAvoided) {
+  for (int i = 0; i < 3; ++i) {
+    auto dialled = dial_once();
+    ASSERT_TRUE(dialled) << dialled.error().message;
+    (*dialled)->close();
+  }
 }
 
 }  // namespace
