@@ -59,6 +59,23 @@ void in_parallel(Range range, std::int64_t multiplications_each, const Body& bod
   });
 }
 
+bool ours_for_weight_gradient(const Kernels* kernels, const DenseShape& shape, const SparseView* sparse_x) {
+  return kernels != nullptr && (sparse_x != nullptr || few_rows_weight_gradient(shape));
+}
+
+// Calls body(range, unit) for each piece of a weight's gradient. A unit of work is one input, or `unit` inputs if they
+// are sparse.
+template <typename Body>
+void for_each_piece(const DenseShape& shape, std::int64_t unit, const ElementsFinal& elements_final, const Body& body) {
+  const std::int64_t units = (shape.inputs + unit - 1) / unit;
+  const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));
+  for (std::int64_t begin = 0; begin < units; begin += piece) {
+    const Range range{begin, std::min(units, begin + piece)};
+    body(range, unit);
+    elements_final(static_cast<std::uint64_t>(std::min(shape.inputs, range.end * unit) * shape.outputs));
+  }
+}
+
 }  // namespace
 
 void dense_forward(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* weight,
@@ -83,27 +100,35 @@ void dense_forward(const DenseShape& shape, const float* x, const SparseView* sp
 void dense_weight_gradient(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* d_y,
                            float* d_weight, const ElementsFinal& elements_final) {
   const Kernels* kernels = machine_kernels();
-  const bool ours = kernels != nullptr && (sparse_x != nullptr || few_rows_weight_gradient(shape));
-  if (!ours) {
+  if (!ours_for_weight_gradient(kernels, shape, sparse_x)) {
     at::Tensor result = matrix(d_weight, shape.inputs, shape.outputs);
     at::mm_out(result, matrix(x, shape.rows, shape.inputs).t(), matrix(d_y, shape.rows, shape.outputs));
     elements_final(static_cast<std::uint64_t>(shape.inputs * shape.outputs));
     return;
   }
-  // A unit of work is one input. If the inputs are sparse, it is one group of inputs.
-  const std::int64_t unit = sparse_x != nullptr ? kSparseGroup : 1;
-  const std::int64_t units = (shape.inputs + unit - 1) / unit;
-  const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));
-  for (std::int64_t begin = 0; begin < units; begin += piece) {
-    const Range range{begin, std::min(units, begin + piece)};
+  for_each_piece(shape, sparse_x != nullptr ? kSparseGroup : 1, elements_final, [&](Range range, std::int64_t unit) {
     in_parallel(range, unit * shape.rows * shape.outputs, [&](Range part) {
       if (sparse_x != nullptr)
         kernels->sparse_weight_gradient(*sparse_x, shape.outputs, d_y, d_weight, part);
       else
         kernels->weight_gradient_few_rows(shape, x, d_y, d_weight, part);
     });
-    elements_final(static_cast<std::uint64_t>(std::min(shape.inputs, range.end * unit) * shape.outputs));
+  });
+}
+
+void dense_gradients(const DenseShape& shape, const float* x, const float* d_y, const float* weight, float* d_x,
+                     float* d_weight, const ElementsFinal& elements_final) {
+  const Kernels* kernels = machine_kernels();
+  if (!ours_for_weight_gradient(kernels, shape, nullptr) || !few_rows_input_gradient(shape)) {
+    dense_input_gradient(shape, d_y, weight, d_x);
+    return dense_weight_gradient(shape, x, nullptr, d_y, d_weight, elements_final);
   }
+  for_each_piece(shape, 1, elements_final, [&](Range range, std::int64_t) {
+    in_parallel(range, shape.rows * shape.outputs, [&](Range part) {
+      kernels->input_gradient_few_rows(shape, d_y, weight, d_x, part);
+      kernels->weight_gradient_few_rows(shape, x, d_y, d_weight, part);
+    });
+  });
 }
 
 void dense_bias_gradient(const DenseShape& shape, const float* d_y, float* d_bias) {

@@ -32,4 +32,10 @@ void dense_bias_gradient(const DenseShape& shape, const float* d_y, float* d_bia
 // d_x = d_y W^T
 void dense_input_gradient(const DenseShape& shape, const float* d_y, const float* weight, float* d_x);
 
+// Both gradients, as dense_input_gradient() and dense_weight_gradient() without a sparse x compute them, with the same
+// bits. A call of `elements_final` also says that these elements of the weight aren't read any more. If it can, the
+// function computes both gradients piece by piece, so the first call comes earlier than after the whole of d_x.
+void dense_gradients(const DenseShape& shape, const float* x, const float* d_y, const float* weight, float* d_x,
+                     float* d_weight, const ElementsFinal& elements_final);
+
 }  // namespace disttrain::workerd

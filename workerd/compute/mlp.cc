@@ -130,25 +130,25 @@ class Mlp final : public Computation {
     return std::span(layers_.back().after).first(records.examples * static_cast<std::uint64_t>(layers_.back().outputs));
   }
 
-  // Needs `gradient` of layer l. Computes from it `gradient` of layer l - 1, and then the gradients of the layer's
-  // weight and bias. The order matters: the weight may be overwritten as soon as its gradient is announced.
+  // Needs `gradient` of layer l. Computes the gradients of the layer's bias and weight, and `gradient` of layer l - 1. A
+  // weight may be overwritten as soon as its gradient is announced.
   void backward(const Records& records, std::size_t l) {
     Layer& layer = layers_[l];
     const DenseShape shape = shape_of(records, layer);
-    if (l > 0) {
-      Layer& below = layers_[l - 1];
-      const std::uint64_t elements = records.examples * static_cast<std::uint64_t>(below.outputs);
-      const std::span<float> gradient = std::span(below.gradient).first(elements);
-      const std::span<const float> kept = std::span(below.before.empty() ? below.after : below.before).first(elements);
-      dense_input_gradient(shape, layer.gradient.data(), layer.weight, gradient.data());
-      activation_gradient(activation_, kept, gradient);
-    }
     const auto weight = static_cast<std::uint32_t>(2 * l);
     dense_bias_gradient(shape, layer.gradient.data(), layer.bias_gradient);
     front_.final_whole(weight + 1);
-    const float* inputs = l > 0 ? layers_[l - 1].after.data() : records.inputs.data();
-    dense_weight_gradient(shape, inputs, l > 0 ? nullptr : sparse_, layer.gradient.data(), layer.weight_gradient,
-                          [this, weight](std::uint64_t elements) { front_.final_until(weight, elements); });
+    const ElementsFinal is_final = [this, weight](std::uint64_t elements) { front_.final_until(weight, elements); };
+    if (l == 0)
+      return dense_weight_gradient(shape, records.inputs.data(), sparse_, layer.gradient.data(), layer.weight_gradient,
+                                   is_final);
+    Layer& below = layers_[l - 1];
+    const std::uint64_t elements = records.examples * static_cast<std::uint64_t>(below.outputs);
+    const std::span<float> gradient = std::span(below.gradient).first(elements);
+    const std::span<const float> kept = std::span(below.before.empty() ? below.after : below.before).first(elements);
+    dense_gradients(shape, below.after.data(), layer.gradient.data(), layer.weight, gradient.data(),
+                    layer.weight_gradient, is_final);
+    activation_gradient(activation_, kept, gradient);
   }
 
   const ModelSpec spec_;
