@@ -60,6 +60,8 @@ class WorkerHost final : public TaskHost {
   void carry_out(const workerd::ReportEvaluated&) {}
   void carry_out(const workerd::LoadValues& action);
   void carry_out(const workerd::Compute& action);
+  void carry_out(const workerd::Recompute&) {}  // this and DropCompute need JobFacts::begins_early
+  void carry_out(const workerd::DropCompute&) {}
   void carry_out(const workerd::ReportFinished& action);
   void carry_out(const workerd::Accuse& action);
   void carry_out(const workerd::Fail& action);

@@ -34,7 +34,15 @@ std::uint32_t ahead_of(const OpenJob& job, const JobConfig& config) {
   return batches_ahead(config.data, config.train.step_records() * record_bytes(job.layout.model));
 }
 
-JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld& world) {
+// Whether a step begins before all of its parameters are there. With few buckets hardly anything could be computed
+// meanwhile. With train.accumulate the first part of a step would have to keep all parameters as they were.
+bool begins_early(const OpenJob& job, const PreparedJob& prepared) {
+  constexpr std::size_t kFewBuckets = 4;
+  return prepared.engine->begins_early() && prepared.config.train.accumulate == 1 &&
+         job.layout.buckets.size() > kFewBuckets * job.layout.shards;
+}
+
+JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld& world, bool begins_early) {
   JobFacts facts;
   facts.self = world.self;
   facts.config = config;
@@ -48,6 +56,7 @@ JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld
   facts.credits = world.cluster.transport.credits;
   facts.evaluates = job.evaluates;
   facts.clock = job.clock;
+  facts.begins_early = begins_early;
   return facts;
 }
 
@@ -96,7 +105,8 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
     : world_(std::move(world)),
       prepared_(prepared),
       job_(std::move(job)),
-      core_(facts_of(job_, prepared.config, world_), daemon::now()),
+      core_(facts_of(job_, prepared.config, world_, begins_early(job_, prepared)), daemon::now()),
+      arrivals_(job_.layout),
       counted_(core_.progress()),
       before_(world_.figures),
       alive_(std::make_shared<bool>(true)),
@@ -140,7 +150,7 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
 
 JobRunner::~JobRunner() {
   *alive_ = false;
-  prepared_.engine->abort();  // the engine uses the memory of this object
+  end_computation();  // the engine uses the memory of this object
   show_figures();
   world_.figures.batches_ready = 0;
   world_.figures_board.write(world_.figures);
@@ -208,6 +218,7 @@ void JobRunner::supply_batches() {
 void JobRunner::on_parameters(ShardId shard, const Parameters& parameters) {
   if (shard == ShardId(0)) global_ = parameters.version;
   is_step_skipped_ = is_step_skipped_ || parameters.outcome == PushOutcome::kSkipped;
+  arrivals_.arrived(parameters.bucket);
   feed(ParametersArrived{shard, parameters});
 }
 
@@ -280,6 +291,19 @@ void JobRunner::tick() {
 
 // ---- work ----
 
+// A computation may begin before all parameters are there, but an empty batch has nothing to wait with.
+bool JobRunner::can_compute() const {
+  if (!compute_ || !core_.begins_early()) return compute_.has_value();
+  return arrivals_.all_here() || batch_->buffer.batch().examples > 0;
+}
+
+// Afterwards the engine uses no memory of this object. The batch stays.
+void JobRunner::end_computation() {
+  arrivals_.close();
+  prepared_.engine->abort();
+  computing_ = false;
+}
+
 void JobRunner::work() {
   if (compute_)
     compute();
@@ -322,13 +346,16 @@ void JobRunner::compute() {
              : batch_->buffer.batch();
   // Each part draws its own random numbers.
   const std::uint64_t number = compute_->step * prepared_.config.train.accumulate + (parts_ ? parts_->index() : 0);
+  arrivals_.open();
+  ParametersGate* const gate = core_.begins_early() && !arrivals_.all_here() ? &arrivals_ : nullptr;
   // With train.accumulate the next computation is another part of this batch, in most cases.
   const input::ReadyBatch* const next = parts_ ? nullptr : input_->peek();
   start(EngineInput{.program = Program::kStep,
                     .batch = batch,
                     .seed = {prepared_.config.job.seed, number, compute_->rank.value},
                     .next = next == nullptr ? std::nullopt : std::optional(next->buffer.batch()),
-                    .spare_gradients = spare_gradients_ ? spare_gradients_->floats() : std::span<float>()});
+                    .spare_gradients = spare_gradients_ ? spare_gradients_->floats() : std::span<float>(),
+                    .gate = gate});
 }
 
 // If the engine computes on this thread, the loop runs here, so that the shards' answers are received meanwhile.
@@ -372,8 +399,9 @@ void JobRunner::computed(const EngineOutput& output) {
   if (done.clip_norm > 0.0) clip_to_norm(job_.layout, gradients_[done.gradients]->floats(), done.clip_norm);
   input_->recycle(std::move(batch_));
   const double examples = static_cast<double>(step_.examples);
-  feed(Computed{step_.examples > 0 ? static_cast<float>(step_.loss_sum / examples)
-                                   : std::numeric_limits<float>::quiet_NaN()});
+  feed(Computed{
+      step_.examples > 0 ? static_cast<float>(step_.loss_sum / examples) : std::numeric_limits<float>::quiet_NaN(),
+      arrivals_.waited()});
 }
 
 // Begins the evaluation that is due, or goes on with its next batch. After each batch the step thread lets the loop run
@@ -462,7 +490,19 @@ void JobRunner::carry_out(const LoadValues& action) {
 
 void JobRunner::carry_out(const Compute& action) {
   compute_ = action;
+  for (const BucketId bucket : action.awaited) arrivals_.expect(bucket);
   is_step_begun_ = false;
+}
+
+void JobRunner::carry_out(const Recompute& action) {
+  end_computation();
+  arrivals_.expect_all(action.shard);
+}
+
+void JobRunner::carry_out(const DropCompute&) {
+  end_computation();
+  compute_.reset();
+  input_->recycle(std::move(batch_));
 }
 
 void JobRunner::carry_out(const RunEvaluation& action) {
@@ -488,6 +528,7 @@ void JobRunner::carry_out(const Accuse& action) {
 
 // A computation under way still uses batch_ or run_, so they stay until it has finished.
 void JobRunner::carry_out(const Fail& action) {
+  arrivals_.close();
   compute_.reset();
   evaluation_.reset();
   world_.tell(TaskFailed{job_.job, job_.generation, action.error.code, action.error.message});

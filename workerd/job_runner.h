@@ -19,6 +19,7 @@
 #include "common/timeouts.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
+#include "workerd/arrivals.h"
 #include "workerd/compute/engine.h"
 #include "workerd/core/worker_core.h"
 #include "workerd/evaluation_run.h"
@@ -59,7 +60,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   void feed(const Event& event);
 
   // True if a computation is due; work() starts it. During work() the runner may let the loop run.
-  bool has_work() const { return !computing_ && (compute_.has_value() || evaluation_.has_value()); }
+  bool has_work() const { return !computing_ && (can_compute() || evaluation_.has_value()); }
   void work();
 
   JobId job() const { return job_.job; }
@@ -95,6 +96,8 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   void carry_out(const SendMark& action);
   void carry_out(const LoadValues& action);
   void carry_out(const Compute& action);
+  void carry_out(const Recompute& action);
+  void carry_out(const DropCompute& action);
   void carry_out(const RunEvaluation& action);
   void carry_out(const ReportEvaluated& action);
   void carry_out(const ReportFinished& action);
@@ -107,7 +110,9 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   void ready(std::uint64_t begin, std::uint64_t end) override;
   void finished(const Result<EngineOutput>& output) override;
 
+  bool can_compute() const;
   void compute();
+  void end_computation();
   void computed(const EngineOutput& output);
   void evaluate();
   void start(const EngineInput& input);
@@ -134,6 +139,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   // Owned by the step thread.
   WorkerCore core_;
   Actions actions_;
+  Arrivals arrivals_;
   Instant now_{};                            // time of the event that is being handled
   Instant shown_{};                          // time at which world_.figures were last published
   Progress counted_;                         // the core's progress when world_.figures were last updated

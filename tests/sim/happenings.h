@@ -73,6 +73,9 @@ enum class Happening : std::uint8_t {
   kInitFrom,
   kValuesAsked,       // a shard asks a worker for its first values
   kValuesAskedAgain,  // it asks another worker, or the same one on another channel
+  kComputeWaited,     // a computation began before all of its parameters were there
+  kRecomputed,
+  kComputeDropped,
   kNonfiniteLoss,
   kNonfiniteGradient,
   kSkippedStep,

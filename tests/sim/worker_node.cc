@@ -46,7 +46,8 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
     if (!is_ours(order->job, order->generation)) open(*order);
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (close->job != held_) return tell_chief(JobClosed{close->job});
-    if (busy_) return closing_.emplace(*close), void();
+    const bool awaits_parameters = computing_ && !is_begun_;
+    if (busy_ && !awaits_parameters) return closing_.emplace(*close), void();
     close_job(*close);
   } else if (const auto* marks = std::get_if<MarkChannels>(&message)) {
     if (is_ours(marks->job, marks->generation)) feed(workerd::MarkRequested{marks->attempt});
@@ -123,8 +124,10 @@ void WorkerNode::open(const OpenJob& order) {
   facts.credits = jobs_.cluster.transport.credits;
   facts.evaluates = order.evaluates;
   facts.clock = order.clock;
+  blocks_ = config_.train.pipeline == 0 && world_.chance(500);
+  facts.begins_early = !blocks_ && world_.chance(500);
   core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), now());
-  blocks_ = core_->buffers() == 1 && world_.chance(500);
+  missing_.clear();
   const std::vector<float> nothing(word_count(order.layout.model), 0.0F);
   parameters_.assign(core_->buffers(), nothing);
   gradients_.assign(core_->buffers(), nothing);
@@ -285,12 +288,15 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
     in_turn([this, shard, connection, frame = *frame] {
       if (!core_ || shards_.count(connection) == 0) return;
       const Bucket& bucket = order_.layout.buckets[frame.parameters.bucket.value];
-      if (computing_ && computing_->parameters == core_->landing() && bucket.flat_begin + bucket.words > final_)
+      const bool is_expected = missing_.erase(frame.parameters.bucket) > 0;
+      if (computing_ && computing_->parameters == core_->landing() && !is_expected &&
+          bucket.flat_begin + bucket.words > final_)
         laws_.violated("I10: " + to_string(self().task) + " computes from parameters that change meanwhile");
       std::copy(frame.payload.begin(), frame.payload.end(),
                 parameters_[core_->landing()].begin() + static_cast<std::ptrdiff_t>(bucket.flat_begin));
       versions_[core_->landing()][frame.parameters.bucket] = frame.parameters.version;
       feed_now(workerd::ParametersArrived{shard, frame.parameters});
+      if (core_) begin_computation();
     });
   } else if (const auto* taken = std::get_if<MarkTaken>(&payload)) {
     feed(workerd::MarkTakenArrived{shard, *taken});
@@ -359,6 +365,30 @@ void WorkerNode::carry_out(const workerd::LoadValues& action) {
 
 void WorkerNode::carry_out(const workerd::Compute& action) {
   busy_ = true;
+  computing_ = action;
+  is_begun_ = false;
+  missing_ = {action.awaited.begin(), action.awaited.end()};
+  final_ = 0;
+  begin_computation();
+}
+
+// The parameters of the shard come again. The node reads parameters only when all are there, so nothing was computed.
+void WorkerNode::carry_out(const workerd::Recompute& action) {
+  world_.count(Happening::kRecomputed);
+  for (const BucketId bucket : buckets_of(order_.layout, action.shard)) missing_.insert(bucket);
+}
+
+void WorkerNode::carry_out(const workerd::DropCompute&) {
+  world_.count(Happening::kComputeDropped);
+  busy_ = false;
+  computing_.reset();
+}
+
+void WorkerNode::begin_computation() {
+  if (!computing_ || is_begun_) return;
+  if (!missing_.empty()) return world_.count(Happening::kComputeWaited);
+  is_begun_ = true;
+  const workerd::Compute action = *computing_;
   // The engine overwrites what the worker has lent. So no shard may read it any more.
   for (const auto& lent : lent_[action.gradients]) scribble(*lent);
   lent_[action.gradients].clear();
@@ -366,8 +396,6 @@ void WorkerNode::carry_out(const workerd::Compute& action) {
   laws_.computes(run_id(), config_, self(), action.step);
   if (config_.train.mode == Mode::kSync)
     laws_.computed_from(to_string(self().task), versions_[action.parameters], order_.layout.buckets.size());
-  computing_ = action;
-  final_ = 0;
   const Duration whole = world_.between(microseconds(100), slowest_step_);
   const Duration half = blocks_ ? whole : world_.between(microseconds(50), whole);
   after(half, [this, action, rest = whole - half, run = runs_] {

@@ -93,6 +93,9 @@ class WorkerNode final : public TaskNode {
   float compute_gradients(const workerd::Compute& action);
   void end_computation(float loss);
   bool spoil(std::vector<float>& gradient);
+  void carry_out(const workerd::Recompute& action);
+  void carry_out(const workerd::DropCompute& action);
+  void begin_computation();
   void carry_out(const workerd::RunEvaluation& action);
   void carry_out(const workerd::ReportEvaluated& action);
   void carry_out(const workerd::ReportFinished& action);
@@ -115,6 +118,8 @@ class WorkerNode final : public TaskNode {
   bool busy_ = false;                          // computes or evaluates
   bool blocks_ = false;                        // computes on its loop's thread, as workerd does with short computations
   std::optional<workerd::Compute> computing_;  // the step that the engine computes
+  bool is_begun_ = false;                      // all parameters of computing_ are there
+  std::set<BucketId> missing_;                 // the buckets of computing_ that haven't arrived
   std::uint64_t final_ = 0;  // number of flat elements whose gradients the engine has announced in this step
   std::deque<std::function<void()>> deferred_;
   std::vector<Link> links_;

@@ -50,6 +50,7 @@ optimizer = {{ rule = "adam", learning_rate = 0.001 }}
 files = "t10k-images-idx3-ubyte.gz"
 labels = "t10k-labels-idx1-ubyte.gz"
 """
+LARGE = "[784, 1500, 1500, 10]"
 
 
 def abstract_names(cluster):
@@ -64,10 +65,10 @@ class ShmTest(SystemTest):
         path.write_text(CLUSTER.format(*free_ports(5), name=self.name, kind=kind, folder=self.folder / kind))
         return path
 
-    def write_job(self, mode, train, checkpoint=""):
+    # By default each shard has several buckets.
+    def write_job(self, mode, train, checkpoint="", layers="[784, 1000, 10]"):
         path = self.folder / "job.toml"
-        # Each shard has several buckets.
-        path.write_text(JOB.format(mode=mode, train=train, layers="[784, 1000, 10]", checkpoint=checkpoint, digits=DIGITS))
+        path.write_text(JOB.format(mode=mode, train=train, layers=layers, checkpoint=checkpoint, digits=DIGITS))
         return path
 
     def hash_over(self, kind, job):
@@ -88,12 +89,31 @@ class ShmTest(SystemTest):
             with self.subTest(mode=mode):
                 self.hash_over("auto", self.write_job(mode, f"epochs = 1\n{more}"))
 
+    # Each shard has so many buckets that an asynchronous worker begins a step while its parameters arrive. With one
+    # worker this changes no bit.
+    def test_steps_that_begin_early_have_the_bits_of_others(self):
+        hashes = {}
+        for mode, kind in (("sync", "shm"), ("async", "shm"), ("async", "tcp")):
+            cluster = self.cluster(kind)
+            cluster.write_text(cluster.read_text().rsplit("[[worker]]", 1)[0])
+            job = self.write_job(mode, "steps = 40", layers=LARGE)
+            result = self.assert_finished(self.run_program("disttrain", "up", cluster, "--job", job, "--json"))
+            self.assertEqual(result["global_step"], 40)
+            hashes[mode, kind] = result["evaluation"]["parameters_hash"]
+        self.assertEqual(len(set(hashes.values())), 1, hashes)
+
     def test_kills_leave_nothing(self):
+        self.check_kills("sync", "[784, 1000, 10]")
+
+    def test_kills_while_steps_begin_early(self):
+        self.check_kills("async", LARGE)
+
+    def check_kills(self, mode, layers):
         shared = set(os.listdir("/dev/shm"))
         cluster = self.cluster("shm")
         (self.folder / "checkpoints").mkdir()
-        job = self.write_job("sync", "steps = 1000000",
-                             f'[checkpoint]\ndirectory = "{self.folder}/checkpoints"\nevery_steps = 20')
+        job = self.write_job(mode, "steps = 1000000",
+                             f'[checkpoint]\ndirectory = "{self.folder}/checkpoints"\nevery_steps = 20', layers)
         process = self.start("disttrain", "up", cluster, "--job", job, "--json")
         self.until_steps(60, "--cluster", cluster)
         for task in ("worker/0", "ps/1", "worker/1", "ps/0", "chief/0"):

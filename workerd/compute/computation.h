@@ -29,6 +29,12 @@ class Computation {
   // As Engine::takes().
   virtual Status takes(Program program, std::uint64_t examples) const = 0;
 
+  // As Engine::begins_early().
+  virtual bool begins_early() const { return false; }
+
+  // Sets EngineInput::gate for the next call of step(). Only if begins_early().
+  virtual void set_gate(ParametersGate*) {}
+
   // As Engine::open().
   virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
 

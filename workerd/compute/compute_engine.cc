@@ -61,6 +61,7 @@ class ComputeEngine final : public Engine {
   }
 
   const ModelSpec& describe() const override { return computation_->describe(); }
+  bool begins_early() const override { return computation_->begins_early(); }
   Status takes(Program program, std::uint64_t examples) const override {
     return computation_->takes(program, examples);
   }
@@ -81,7 +82,9 @@ class ComputeEngine final : public Engine {
   void start(const EngineInput& input, EngineSink& sink) override {
     DISTTRAIN_CHECK(sink_ == nullptr && !is_calling_sink_);
     if (input.batch.examples == 0) return finish_empty(input.program, sink);
-    if (took_[static_cast<std::size_t>(input.program)] >= kShort) return start_on_thread(input, sink);
+    // Parameters arrive by the loop, so a computation that waits for them doesn't run there.
+    const bool is_long = took_[static_cast<std::size_t>(input.program)] >= kShort;
+    if (is_long || input.gate != nullptr) return start_on_thread(input, sink);
     const RangeReady ready = [this, &sink](std::uint64_t begin, std::uint64_t end) { call_ready(sink, begin, end); };
     call_finished(sink, run(input, ready));
   }
@@ -129,6 +132,7 @@ class ComputeEngine final : public Engine {
     try {
       switch (input.program) {
         case Program::kStep:
+          if (computation_->begins_early()) computation_->set_gate(input.gate);
           return computation_->step(input.batch, input.seed, ready);
         case Program::kEvaluate:
           return computation_->evaluate(input.batch);

@@ -48,6 +48,10 @@ bool few_rows_input_gradient(const DenseShape& shape) {
 // CPU's cache.
 constexpr std::int64_t kPieceElements = static_cast<std::int64_t>(kMaxBucketWords);
 
+// A product with a weight that is still arriving takes at least this many rows of the weight at a time. With fewer, the
+// sums would be read and written too often.
+constexpr std::int64_t kForwardPiece = 64;
+
 // With fewer multiplications than this, waking a second thread costs more time than it saves.
 constexpr std::int64_t kThreadGrain = 100'000;
 
@@ -88,13 +92,38 @@ void dense_forward(const DenseShape& shape, const float* x, const SparseView* sp
     in_parallel({0, shape.rows}, shape.inputs * shape.outputs,
                 [&](Range rows) { kernels->forward_narrow(shape, x, weight, bias, y, rows); });
   } else if (kernels != nullptr && few_rows_forward(shape)) {
-    in_parallel({0, shape.outputs}, shape.rows * shape.inputs,
-                [&](Range outputs) { kernels->forward_few_rows(shape, x, weight, bias, y, outputs); });
+    in_parallel({0, shape.outputs}, shape.rows * shape.inputs, [&](Range outputs) {
+      kernels->forward_few_rows(shape, x, weight, bias, y, outputs, {0, shape.inputs});
+    });
   } else {
     at::Tensor result = matrix(y, shape.rows, shape.outputs);
     at::addmm_out(result, matrix(bias, 1, shape.outputs), matrix(x, shape.rows, shape.inputs),
                   matrix(weight, shape.inputs, shape.outputs));
   }
+}
+
+bool dense_forward_arriving(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* weight,
+                            const float* bias, float* y, const ElementsThere& there) {
+  const Kernels* kernels = machine_kernels();
+  const auto rows_of = [&shape](std::uint64_t elements) { return static_cast<std::int64_t>(elements) / shape.outputs; };
+  const auto elements_of = [&shape](std::int64_t rows) { return static_cast<std::uint64_t>(rows * shape.outputs); };
+  const bool in_pieces = kernels != nullptr && sparse_x == nullptr && !narrow_forward(shape) && few_rows_forward(shape);
+  if (!in_pieces) {
+    const std::uint64_t all = elements_of(shape.inputs);
+    if (there(all) < all) return false;
+    dense_forward(shape, x, sparse_x, weight, bias, y);
+    return true;
+  }
+  for (std::int64_t done = 0; done < shape.inputs;) {
+    const std::int64_t wanted = std::min(shape.inputs, done + kForwardPiece);
+    const std::int64_t arrived = rows_of(there(elements_of(wanted)));
+    if (arrived < wanted) return false;
+    const Range inputs{done, arrived < shape.inputs ? arrived / kForwardPiece * kForwardPiece : shape.inputs};
+    in_parallel({0, shape.outputs}, shape.rows * (inputs.end - inputs.begin),
+                [&](Range outputs) { kernels->forward_few_rows(shape, x, weight, bias, y, outputs, inputs); });
+    done = inputs.end;
+  }
+  return true;
 }
 
 void dense_weight_gradient(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* d_y,

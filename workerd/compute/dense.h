@@ -17,6 +17,15 @@ namespace disttrain::workerd {
 void dense_forward(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* weight,
                    const float* bias, float* y);
 
+// Waits until the first `elements` elements of a weight are there, or more. Returns how many are, or a smaller number
+// if the rest won't come.
+using ElementsThere = std::function<std::uint64_t(std::uint64_t elements)>;
+
+// The same, with the same bits, for a weight that is still arriving. Returns false if it doesn't arrive; then y is
+// undefined.
+bool dense_forward_arriving(const DenseShape& shape, const float* x, const SparseView* sparse_x, const float* weight,
+                            const float* bias, float* y, const ElementsThere& there);
+
 // A callback: the first `elements` elements of the weight's gradient are final. The number grows from call to call; in
 // the last call it is the number of all elements.
 using ElementsFinal = std::function<void(std::uint64_t elements)>;

@@ -44,6 +44,27 @@ enum class Program : std::uint8_t {
   kPredict,   // computes the model's outputs; writes nothing
 };
 
+// Says which parameters are there, for an engine that begins a step before all of them are (begins_early()).
+class ParametersGate {
+ public:
+  virtual ~ParametersGate() = default;
+  // Waits until the parameter at the flat word `begin` is there. Returns up to where all parameters from `begin` on are
+  // there, at most `end`. Returns `begin` if they won't come: the computation must then end, with any error. Any thread
+  // may call this function, but not the loop's.
+  virtual std::uint64_t wait(std::uint64_t begin, std::uint64_t end) = 0;
+};
+
+// Waits for all parameters at the flat words [begin, end). False if the computation must end. Without a gate all are
+// there.
+inline bool wait_for_all(ParametersGate* gate, std::uint64_t begin, std::uint64_t end) {
+  while (gate != nullptr && begin < end) {
+    const std::uint64_t there = gate->wait(begin, end);
+    if (there == begin) return false;
+    begin = there;
+  }
+  return true;
+}
+
 struct EngineInput {
   Program program = Program::kStep;
   Batch batch;
@@ -54,6 +75,10 @@ struct EngineInput {
   // For an engine that clears gradients ahead: the array of gradients that the next step will probably use. After
   // finished() nobody else uses it until the next start().
   std::span<float> spare_gradients = {};
+  // kStep, and only if begins_early(): some parameters may not be there yet, so the engine asks the gate before it
+  // reads any. It has waited for all of them before it writes the first gradient. nullptr: all are there. Valid until
+  // finished() or abort().
+  ParametersGate* gate = nullptr;
 };
 
 // The results of a computation. The spans are valid until the next start().
@@ -93,6 +118,9 @@ class Engine {
   // then use two arrays of gradients by turns (EngineInput::spare_gradients).
   virtual bool clears_gradients_ahead() const { return false; }
 
+  // Whether the engine can begin a step while parameters still arrive (EngineInput::gate).
+  virtual bool begins_early() const { return false; }
+
   // Describes the model. All engines that are made for the same job describe the same model.
   virtual const ModelSpec& describe() const = 0;
 
@@ -116,7 +144,8 @@ class Engine {
   virtual void start(const EngineInput& input, EngineSink& sink) = 0;
 
   // Ends the computation under way, if there is one. When it returns, the engine doesn't use the arrays and the batch
-  // any more, and won't call the sink. It may take as long as a computation.
+  // any more, and won't call the sink. It may take as long as a computation. If the computation has a gate, the gate
+  // must return at once from now on.
   virtual void abort() = 0;
 };
 

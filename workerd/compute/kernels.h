@@ -44,8 +44,11 @@ struct Range {
 struct Kernels {
   const char* name;
 
-  // y = x w + b for the range of outputs. Reads w once.
-  void (*forward_few_rows)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range outputs);
+  // y = x w + b for the range of outputs. Reads w once. If `inputs` doesn't begin at 0, the call goes on with the sums
+  // that are in y: the product may be computed in several calls, one for each range of inputs in turn, with the same
+  // bits.
+  void (*forward_few_rows)(const DenseShape&, const float* x, const float* w, const float* b, float* y, Range outputs,
+                           Range inputs);
 
   // d_x = d_y w^T for the range of inputs. Reads w once.
   void (*input_gradient_few_rows)(const DenseShape&, const float* d_y, const float* w, float* d_x, Range inputs);

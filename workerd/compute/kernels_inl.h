@@ -201,8 +201,10 @@ inline void axpy_rows(const float* x, std::int64_t x_stride, const float* w, std
 
 // Takes four rows of w at a time. While all rows of x are multiplied by them, these four rows and the sums stay in the
 // L1 cache.
-void forward_few_rows(const DenseShape& shape, const float* x, const float* w, const float* b, float* y, Range range) {
+void forward_few_rows(const DenseShape& shape, const float* x, const float* w, const float* b, float* y, Range range,
+                      Range part) {
   constexpr std::int64_t kRows = 4;
+  const bool is_first = part.begin == 0;
   const auto [rows, inputs, outputs] = shape;
   alignas(64) float sums[kTileRoom + kMaxKernelRows * 2 * kWidth];
   const std::int64_t whole = range.begin + (range.end - range.begin) / kWidth * kWidth;
@@ -212,20 +214,20 @@ void forward_few_rows(const DenseShape& shape, const float* x, const float* w, c
   for (std::int64_t block = widest; o < whole; o += block) {
     block = smaller(widest, whole - o);
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < block; ++c) sums[r * stride + c] = b[o + c];
-    std::int64_t i = 0;
-    for (; i + kRows <= inputs; i += kRows) {
+      for (std::int64_t c = 0; c < block; ++c) sums[r * stride + c] = is_first ? b[o + c] : y[r * outputs + o + c];
+    std::int64_t i = part.begin;
+    for (; i + kRows <= part.end; i += kRows) {
       const float* from = w + i * outputs + o;
       std::int64_t r = 0;
       for (; r + 2 <= rows; r += 2) {
-        const bool ahead = r / 2 < kRows && i + 3 * kRows <= inputs;
+        const bool ahead = r / 2 < kRows && i + 3 * kRows <= part.end;
         const float* next = ahead ? from + (2 * kRows + r / 2) * outputs : nullptr;
         axpy_rows<2, kRows>(x + r * inputs + i, inputs, from, outputs, sums + r * stride, stride, block, next);
       }
       for (; r < rows; ++r)
         axpy_rows<1, kRows>(x + r * inputs + i, inputs, from, outputs, sums + r * stride, stride, block, nullptr);
     }
-    for (; i < inputs; ++i)
+    for (; i < part.end; ++i)
       for (std::int64_t r = 0; r < rows; ++r)
         axpy_rows<1, 1>(x + r * inputs + i, inputs, w + i * outputs + o, outputs, sums + r * stride, stride, block,
                         nullptr);
@@ -233,8 +235,8 @@ void forward_few_rows(const DenseShape& shape, const float* x, const float* w, c
       for (std::int64_t c = 0; c < block; ++c) y[r * outputs + o + c] = sums[r * stride + c];
   }
   for (std::int64_t r = 0; o < range.end && r < rows; ++r)
-    product_rows<1>({x + r * inputs, inputs, 1, inputs}, w + o, outputs, b + o, y + r * outputs + o, outputs,
-                    range.end - o);
+    product_rows<1>({x + r * inputs + part.begin, inputs, 1, part.end - part.begin}, w + part.begin * outputs + o,
+                    outputs, is_first ? b + o : y + r * outputs + o, y + r * outputs + o, outputs, range.end - o);
 }
 
 // d_x[R, I] += d_y[R, columns] w[I, columns]^T

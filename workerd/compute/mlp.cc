@@ -1,6 +1,8 @@
 #include "workerd/compute/mlp.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "workerd/compute/activation.h"
@@ -19,6 +21,8 @@ struct Layer {
   std::int64_t outputs = 0;
   const float* weight = nullptr;
   const float* bias = nullptr;
+  std::uint64_t weight_begin = 0;  // their flat words
+  std::uint64_t bias_begin = 0;
   float* weight_gradient = nullptr;
   float* bias_gradient = nullptr;
   std::vector<float> before;    // rows * outputs: the activation's input; empty if it isn't needed again
@@ -43,10 +47,15 @@ class Mlp final : public Computation {
   const ModelSpec& describe() const override { return spec_; }
   Status takes(Program, std::uint64_t) const override { return {}; }
 
+  bool begins_early() const override { return true; }
+  void set_gate(ParametersGate* gate) override { gate_ = gate; }
+
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       const std::uint64_t weight = layout.variable_begins[2 * l];
       const std::uint64_t bias = layout.variable_begins[2 * l + 1];
+      layers_[l].weight_begin = weight;
+      layers_[l].bias_begin = bias;
       layers_[l].weight = parameters.data() + weight;
       layers_[l].bias = parameters.data() + bias;
       layers_[l].weight_gradient = gradients.data() + weight;
@@ -62,7 +71,9 @@ class Mlp final : public Computation {
     const Records records = records_of(batch, spec_);
     if (Status status = check(records); !status) return tl::unexpected(status.error());
     make_room(records.examples);
-    const std::span<const float> outputs = forward(records);
+    const std::optional<std::span<const float>> computed = forward_arriving(records, std::exchange(gate_, nullptr));
+    if (!computed) return fail(ErrorCode::kTemporary, "the step's parameters don't arrive");
+    const std::span<const float> outputs = *computed;
     Layer& last = layers_.back();
     const double loss_sum = loss_of(loss_, records, outputs, std::span(last.gradient).first(outputs.size()));
     score(records, outputs);
@@ -115,7 +126,10 @@ class Mlp final : public Computation {
     room_ = examples;
   }
 
-  std::span<const float> forward(const Records& records) {
+  std::span<const float> forward(const Records& records) { return *forward_arriving(records, nullptr); }
+
+  // None if the gate says that the parameters won't come.
+  std::optional<std::span<const float>> forward_arriving(const Records& records, ParametersGate* gate) {
     const float* inputs = records.inputs.data();
     sparse_ = sparse_inputs_.find(records.inputs, shape_of(records, layers_.front()));
     for (Layer& layer : layers_) {
@@ -123,15 +137,36 @@ class Mlp final : public Computation {
       const std::uint64_t elements = records.examples * static_cast<std::uint64_t>(layer.outputs);
       const std::span<float> after = std::span(layer.after).first(elements);
       const std::span<float> before = layer.before.empty() ? after : std::span(layer.before).first(elements);
-      dense_forward(shape_of(records, layer), inputs, sparse, layer.weight, layer.bias, before.data());
+      const DenseShape shape = shape_of(records, layer);
+      if (gate == nullptr)
+        dense_forward(shape, inputs, sparse, layer.weight, layer.bias, before.data());
+      else if (!forward_layer(shape, inputs, sparse, layer, before.data(), *gate))
+        return std::nullopt;
       if (&layer != &layers_.back()) activate(activation_, before, after);
       inputs = layer.after.data();
     }
     return std::span(layers_.back().after).first(records.examples * static_cast<std::uint64_t>(layers_.back().outputs));
   }
 
-  // Needs `gradient` of layer l. Computes the gradients of the layer's bias and weight, and `gradient` of layer l - 1. A
-  // weight may be overwritten as soon as its gradient is announced.
+  static bool forward_layer(const DenseShape& shape, const float* inputs, const SparseView* sparse, const Layer& layer,
+                            float* outputs, ParametersGate& gate) {
+    const auto bias_end = layer.bias_begin + static_cast<std::uint64_t>(shape.outputs);
+    if (!wait_for_all(&gate, layer.bias_begin, bias_end)) return false;
+    const std::uint64_t begin = layer.weight_begin;
+    const std::uint64_t end = begin + static_cast<std::uint64_t>(shape.inputs * shape.outputs);
+    std::uint64_t there = begin;
+    return dense_forward_arriving(shape, inputs, sparse, layer.weight, layer.bias, outputs,
+                                  [&](std::uint64_t elements) {
+                                    while (there < begin + elements) {
+                                      const std::uint64_t before = std::exchange(there, gate.wait(there, end));
+                                      if (there == before) break;
+                                    }
+                                    return there - begin;
+                                  });
+  }
+
+  // Needs `gradient` of layer l. Computes the gradients of the layer's bias and weight, and `gradient` of layer l - 1.
+  // A weight may be overwritten as soon as its gradient is announced.
   void backward(const Records& records, std::size_t l) {
     Layer& layer = layers_[l];
     const DenseShape shape = shape_of(records, layer);
@@ -160,6 +195,7 @@ class Mlp final : public Computation {
   std::uint64_t room_ = 0;              // number of examples for which the buffers have room
   std::vector<double> scores_;          // the accumulators of spec_.metrics
   ReadyFront front_;
+  ParametersGate* gate_ = nullptr;  // of the next step
 };
 
 }  // namespace

@@ -39,6 +39,9 @@ class TorchModel final : public Computation {
   const ModelSpec& describe() const override { return inner_->describe(); }
   Status takes(Program program, std::uint64_t examples) const override { return inner_->takes(program, examples); }
 
+  bool begins_early() const override { return inner_->begins_early(); }
+  void set_gate(ParametersGate* gate) override { inner_->set_gate(gate); }
+
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));

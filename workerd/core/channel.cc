@@ -13,6 +13,10 @@ std::string to_string(ShardId shard) {
   return "shard " + std::to_string(shard.value);
 }
 
+bool is_sent_later(const RankedBucket& a, const RankedBucket& b) {
+  return a.rank > b.rank;
+}
+
 }  // namespace
 
 Status Channel::connect(Sequence last, Actions& out) {
@@ -32,6 +36,7 @@ Status Channel::connect(Sequence last, Actions& out) {
     // Some answers may be lost, and the worker doesn't know which. So the last frame must ask for all buckets. If that
     // frame was already sent, the worker sends it again; the shard recognises the duplicate and only answers it.
     ask_for_all_ = true;
+    answered_.clear();
     if (frames_.back().push.last) {
       if (frames_.back().push.want != Want::kNothing) {
         frames_.back().push.want = Want::kAll;
@@ -50,13 +55,19 @@ void Channel::begin_push() {
   DISTTRAIN_CHECK(push_complete());
   base_ = Sequence(base_.value + frames_.size());
   frames_.clear();
+  waiting_.clear();
   sent_ = 0;
+  chosen_ = 0;
   acknowledged_ = 0;
   ask_for_all_ = false;
+  answered_.clear();
 }
 
 void Channel::add_frame(Push push, std::uint32_t gradients, bool payload, Actions& out) {
   if (push.last && ask_for_all_ && push.want != Want::kNothing) push.want = Want::kAll;
+  if (push.want == Want::kAll) answered_.clear();
+  waiting_.push_back(buckets_.at(frames_.size()));
+  std::push_heap(waiting_.begin(), waiting_.end(), is_sent_later);
   frames_.push_back(Frame{std::move(push), gradients, payload});
   flush(out);
 }
@@ -69,6 +80,11 @@ void Channel::flush(Actions& out) {
       return;
     }
     if (sent_ - acknowledged_ >= credits_) return;
+    if (sent_ == chosen_) {
+      std::pop_heap(waiting_.begin(), waiting_.end(), is_sent_later);
+      frames_[chosen_++].push.bucket = waiting_.back().bucket;
+      waiting_.pop_back();
+    }
     const Frame& frame = frames_[sent_++];
     if (frame.push.want == Want::kBucket && !ask_for_all_) ++buckets_due_;
     if (frame.push.want == Want::kAll) all_due_ = true;
@@ -116,7 +132,9 @@ Status Channel::take(const Parameters& parameters, Actions& out) {
     if (parameters.last) pull_ = Pull{};
   } else if (buckets_due_ > 0) {
     --buckets_due_;
+    if (frames_.back().push.want != Want::kAll) answered_.push_back(parameters.bucket);
   } else if (all_due_) {
+    answered_.push_back(parameters.bucket);
     if (parameters.last) all_due_ = false;
   } else {
     return fail(ErrorCode::kUnavailable, to_string(shard_) + " sent parameters that the worker didn't request");
@@ -135,6 +153,18 @@ Status Channel::take(const Acknowledge& acknowledge_frame, Actions& out) {
   }
   flush(out);
   return {};
+}
+
+bool Channel::answers_once() const {
+  const bool asks_again = !frames_.empty() && frames_.back().push.want == Want::kAll && buckets_due_ > 0;
+  return push_complete() || (connected_ && !asks_again);
+}
+
+void Channel::add_awaited(std::vector<BucketId>& awaited) const {
+  if (push_complete()) return;
+  for (const RankedBucket& bucket : buckets_)
+    if (std::find(answered_.begin(), answered_.end(), bucket.bucket) == answered_.end())
+      awaited.push_back(bucket.bucket);
 }
 
 bool Channel::push_complete() const {

@@ -38,6 +38,7 @@ struct JobFacts {
   std::uint32_t credits = 4;  // maximum number of unacknowledged push frames per channel
   bool evaluates = false;     // this worker runs the evaluations during training
   Step clock;                 // number of steps that this worker did in earlier generations
+  bool begins_early = false;  // the engine can begin a step before all of its parameters are there (Compute)
 };
 
 // ---- events ----
@@ -79,6 +80,7 @@ struct RangesReady {
 };
 struct Computed {
   float loss = 0.0F;
+  Duration waited{};  // how long the engine waited for parameters that arrived during the computation
 };
 struct ParametersArrived {
   ShardId shard;
@@ -158,15 +160,27 @@ struct LoadValues {
   std::uint32_t gradients = 0;
 };
 // Computes the gradients of a batch. The shell answers with Computed; after that it may reuse the batch's memory.
+//
+// If JobFacts::begins_early, answers to the last push may still be under way, or even frames of it. The engine then
+// must not read the parameters of a bucket in `awaited` before they have arrived (ParametersArrived), and must not
+// write gradients before all of them have.
 struct Compute {
   BatchTicket batch;
   std::uint64_t step = 0;  // `step` and `rank` are part of the random seed
   Rank rank;
-  std::uint32_t parameters = 0;  // index of the parameter buffer to use
-  std::uint32_t gradients = 0;   // index of the gradient buffer to use
-  bool early = false;            // the shell must send RangesReady during the computation
-  double clip_norm = 0.0;        // if > 0: scale the gradients down if their norm is larger than this
+  std::uint32_t parameters = 0;   // index of the parameter buffer to use
+  std::uint32_t gradients = 0;    // index of the gradient buffer to use
+  bool early = false;             // the shell must send RangesReady during the computation
+  std::vector<BucketId> awaited;  // in no order
+  double clip_norm = 0.0;         // if > 0: scale the gradients down if their norm is larger than this
 };
+// The parameters of this shard will be sent again, while the engine may already have read some of them. So the shell
+// ends the computation and begins it again, and treats all buckets of the shard as not arrived. It keeps the batch.
+struct Recompute {
+  ShardId shard;
+};
+// Ends the computation, because its parameters won't come: the job has done its last step. The shell doesn't answer.
+struct DropCompute {};
 struct RunEvaluation {
   std::uint32_t parameters = 0;  // index of the parameter buffer to use
 };
@@ -187,8 +201,9 @@ struct Fail {
   Error error;
 };
 
-using Action = std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, SendMark,
-                            LoadValues, Compute, RunEvaluation, ReportEvaluated, ReportFinished, Accuse, Fail>;
+using Action =
+    std::variant<ReportOpened, RequestLease, RequestBatch, DropBatch, SendPull, SendPush, SendMark, LoadValues, Compute,
+                 Recompute, DropCompute, RunEvaluation, ReportEvaluated, ReportFinished, Accuse, Fail>;
 using Actions = std::vector<Action>;
 
 }  // namespace disttrain::workerd

@@ -27,6 +27,25 @@ Rank rank_in(const Roster& roster, Member member) {
   return found == roster.members.end() ? Rank(0) : Rank(static_cast<std::uint32_t>(found - roster.members.begin()));
 }
 
+// The next step reads the first layer first. Its variables are the last ones of the flat array, and the engine reads a
+// variable from its first word on. So the buckets are ranked by the variable in which they end.
+std::vector<RankedBucket> ranked_buckets(const Layout& layout, ShardId shard) {
+  std::vector<std::uint64_t> begins = layout.variable_begins;
+  std::sort(begins.begin(), begins.end());
+  const auto variable_of = [&](BucketId bucket) {
+    const Bucket& words = layout.buckets[bucket.value];
+    return std::lower_bound(begins.begin(), begins.end(), words.flat_begin + words.words) - begins.begin();
+  };
+  std::vector<BucketId> order;
+  for (std::uint32_t b = 0; b < layout.buckets.size(); ++b) order.push_back(BucketId(b));
+  std::stable_sort(order.begin(), order.end(), [&](BucketId a, BucketId b) { return variable_of(a) > variable_of(b); });
+  std::vector<std::uint32_t> ranks(order.size());
+  for (std::uint32_t rank = 0; rank < order.size(); ++rank) ranks[order[rank].value] = rank;
+  std::vector<RankedBucket> ranked;
+  for (const BucketId bucket : buckets_of(layout, shard)) ranked.push_back({bucket, ranks[bucket.value]});
+  return ranked;
+}
+
 bool shows_progress(const Event& event) {
   return !std::holds_alternative<Tick>(event) && !std::holds_alternative<ChannelOpened>(event) &&
          !std::holds_alternative<ChannelLost>(event) && !std::holds_alternative<PsUnreachable>(event) &&
@@ -39,6 +58,7 @@ bool shows_progress(const Event& event) {
 WorkerCore::WorkerCore(JobFacts facts, Instant now)
     : facts_(std::move(facts)),
       pipeline_(facts_.config.train.pipeline > 0),
+      begins_early_(facts_.begins_early && !pipeline_ && facts_.config.train.mode == Mode::kAsync && early()),
       rank_(rank_in(facts_.roster, facts_.self)),
       now_(now),
       moved_(now),
@@ -50,7 +70,7 @@ WorkerCore::WorkerCore(JobFacts facts, Instant now)
   progress_.loss = std::numeric_limits<double>::quiet_NaN();
   channels_.reserve(facts_.layout.shards);
   for (std::uint32_t shard = 0; shard < facts_.layout.shards; ++shard)
-    channels_.emplace_back(ShardId(shard), buckets_of(facts_.layout, ShardId(shard)), facts_.credits);
+    channels_.emplace_back(ShardId(shard), ranked_buckets(facts_.layout, ShardId(shard)), facts_.credits);
   fresh_versions_.resize(facts_.layout.shards);
   clock_ = facts_.clock.value;
 }
@@ -80,7 +100,9 @@ void WorkerCore::on(const ChannelOpened& event, Actions& out) {
 }
 
 void WorkerCore::on(const ChannelLost& event, Actions& out) {
-  channels_.at(event.shard.value).disconnect();
+  Channel& channel = channels_.at(event.shard.value);
+  channel.disconnect();
+  if (awaits_parameters() && !channel.push_complete()) out.push_back(Recompute{event.shard});
   out.push_back(Accuse{event.shard, event.reason, event.lasts});
 }
 
@@ -125,7 +147,8 @@ void WorkerCore::on(const BatchReady& event, Actions&) {
 }
 
 void WorkerCore::on(const RangesReady& event, Actions& out) {
-  if (computing_ && early()) add_ready_frames(event.end, out);
+  const bool is_needed = !finished_ || has_frames();
+  if (computing_ && early() && !pushing_ && is_needed) add_ready_frames(event.end, out);
 }
 
 void WorkerCore::on(const Computed& event, Actions&) {
@@ -133,6 +156,12 @@ void WorkerCore::on(const Computed& event, Actions&) {
   computing_ = false;
   computed_whole_ = true;
   computed_.loss = event.loss;
+  // The next computation may begin at once, so the phase may stay the same for many steps.
+  const Duration whole = std::exchange(overlapped_, Duration::zero()) + (now_ - progress_.since);
+  const Duration waited = std::min(event.waited, whole);
+  progress_.times[static_cast<std::size_t>(Phase::kCompute)] += whole - waited;
+  progress_.times[static_cast<std::size_t>(Phase::kWait)] += waited;
+  progress_.since = now_;
   if (computed_.order.examples > 0) progress_.loss = static_cast<double>(event.loss);
 }
 
@@ -228,7 +257,8 @@ void WorkerCore::on(const Tick&, Actions& out) {
   if (now_ - ticked_ > kLongestTick) moved_ = std::min(now_, moved_ + (now_ - ticked_));
   ticked_ = now_;
   if (paused_ || is_chief_away_) moved_ = now_;
-  const bool waits = pulling_ || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
+  const bool waits =
+      pulling_ || awaits_parameters() || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
   const Duration limit = facts_.config.job.stall_timeout * patience();
   if (!waits || now_ - moved_ <= limit) return;
   // kFailed ends the job. After kUnavailable the chief first finds out whether another task is the cause.
@@ -252,8 +282,13 @@ bool WorkerCore::awaits_answers() const {
 }
 
 bool WorkerCore::early() const {
-  if (pipeline_) return false;
+  if (pipeline_ && facts_.config.train.mode != Mode::kAsync) return false;
   return sync() || facts_.config.train.clip.kind != ClipKind::kGlobalNorm;
+}
+
+bool WorkerCore::may_begin_early() const {
+  return begins_early_ && !paused_ &&
+         std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.answers_once(); });
 }
 
 bool WorkerCore::data_used_up() const {
@@ -274,6 +309,10 @@ bool WorkerCore::holds_answer_back() const {
 
 bool WorkerCore::must_look_ahead() const {
   return plan_.has_missed_a_block() || (planned_.empty() && plan_.waits_for_a_roster());
+}
+
+bool WorkerCore::has_frames() const {
+  return std::any_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.frames() > 0; });
 }
 
 bool WorkerCore::pushes_complete() const {
@@ -327,6 +366,20 @@ void WorkerCore::enter(Phase phase) {
   if (progress_.phase == phase) return;
   progress_.times[static_cast<std::size_t>(progress_.phase)] += now_ - progress_.since;
   progress_.phase = phase;
+  progress_.since = now_;
+}
+
+// A ps that doesn't answer must not look like a worker that computes too long. So the phase is kWait as long as answers
+// are under way. How much of this time was computed is known only when the computation has ended.
+void WorkerCore::enter_compute() {
+  enter(pushing_ && begins_early_ ? Phase::kWait : Phase::kCompute);
+  progress_.times[static_cast<std::size_t>(progress_.phase)] += now_ - progress_.since;
+  progress_.since = now_;
+}
+
+void WorkerCore::note_all_parameters() {
+  overlapped_ = now_ - progress_.since;
+  progress_.phase = Phase::kCompute;
   progress_.since = now_;
 }
 

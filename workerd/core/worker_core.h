@@ -5,11 +5,14 @@
 // The life of a step:
 // 1. A batch is ready. The core returns Compute.
 // 2. During the computation the shell sends RangesReady events. For each of them the core returns SendPush for the
-//    buckets whose gradients are final, as far as credits allow.
+//    buckets whose gradients are final, as far as credits allow. If several wait for a credit, those go first that the
+//    next step needs first.
 // 3. The shell sends Computed. The core sends the remaining buckets. The last frame to each shard asks for parameters.
 //    In async with several buckets per shard, each frame asks for the parameters of its own bucket.
 // 4. When all answers have arrived, the next step begins. With pipeline = 1 the next step is computed while the answers
-//    arrive; the answers go to a second parameter buffer.
+//    arrive; the answers go to a second parameter buffer. If the engine can begin early (JobFacts::begins_early), the
+//    next step begins in async while the answers arrive, and the engine waits for those that it needs. Nothing is older
+//    for it: every parameter is that of the answer.
 //
 // Between Compute and Computed, and during an evaluation, the core may get any event.
 #pragma once
@@ -50,6 +53,8 @@ class WorkerCore {
   std::uint32_t landing() const { return pipeline_ ? 1 - fresh_ : 0; }
   // The number of parameter buffers, and of gradient buffers, that the shell must have.
   std::uint32_t buffers() const { return pipeline_ ? 2 : 1; }
+  // Whether Compute may come while answers to the last push are under way. Doesn't change.
+  bool begins_early() const { return begins_early_; }
   // The batch that the core waits for, if it waits for one. The shell sends BatchReady as soon as this batch is ready.
   std::optional<BatchTicket> batch_wanted() const;
   const Progress& progress() const { return progress_; }
@@ -112,6 +117,7 @@ class WorkerCore {
   void plan_batches(Actions& out);
   void drop_stale_batches(Actions& out);
   void begin_compute(Actions& out);
+  void drop_compute(Actions& out);
   void begin_push(Actions& out);
   void add_ready_frames(std::uint64_t ready_end, Actions& out);
   void add_last_frames(Actions& out);
@@ -132,11 +138,16 @@ class WorkerCore {
   bool sync() const { return facts_.config.train.mode == Mode::kSync; }
   bool ssp() const { return facts_.config.train.mode == Mode::kSsp; }
   bool early() const;
+  bool may_begin_early() const;
+  // Whether the computation under way began before all answers to the last push were there.
+  bool awaits_parameters() const { return begins_early_ && computing_ && pushing_; }
   bool data_used_up() const;
   std::uint64_t next_clock() const;
   bool holds_answer_back() const;
   // True if the job may have reached a step or a roster that this worker doesn't know. It then pulls to learn them.
   bool must_look_ahead() const;
+  // Whether a frame was added to a channel's newest push.
+  bool has_frames() const;
   bool pushes_complete() const;
   bool pushes_sent() const;
   bool pulls_complete() const;
@@ -147,11 +158,15 @@ class WorkerCore {
   int patience() const;
 
   void enter(Phase phase);
+  void enter_compute();
+  // The computation under way, which began early, has all its parameters now.
+  void note_all_parameters();
   void set_broken(Error error, Actions& out);
 
   // Constant after construction.
   const JobFacts facts_;
   const bool pipeline_;
+  const bool begins_early_;
   Rank rank_;
 
   Instant now_;
@@ -185,6 +200,7 @@ class WorkerCore {
   bool pushing_ = false;         // a push is under way: of pushed_, or an empty push if farewell_ is true
   bool farewell_ = false;        // ssp: the push under way is empty; after it no other worker waits for this one
   bool computing_ = false;       // the engine is computing computed_
+  Duration overlapped_{};        // how long the computation ran before all parameters were there
   bool computed_whole_ = false;  // computed_ is complete, but its push hasn't begun
   Gradient computed_;
   Gradient pushed_;

@@ -20,6 +20,7 @@ constexpr double kSecondsAhead = 2.0;
 void WorkerCore::advance(Actions& out) {
   if (!started_ || evaluation_ == Evaluation::kRun) return;
   settle_answers(out);
+  if (finished_) drop_compute(out);
   if (computing_) return;
   if (pulling_) return enter(Phase::kPull);
   if (evaluation_ == Evaluation::kPull) return run_evaluation(out);
@@ -30,9 +31,7 @@ void WorkerCore::advance(Actions& out) {
   if (pulling_) return enter(Phase::kPull);
   // In a pause the worker usually stops here. If it must still send marks, it goes on, because it can send them only
   // after the current push. If some frames of a push are sent already, it sends the others too.
-  const bool is_push_begun =
-      early() && computed_whole_ &&
-      std::any_of(channels_.begin(), channels_.end(), [](const Channel& channel) { return channel.frames() > 0; });
+  const bool is_push_begun = early() && computed_whole_ && !pushing_ && has_frames();
   if (paused_ && !stopping_ && !mark_wanted_ && !is_push_begun) return enter(Phase::kWait);
 
   if (computed_whole_ && !pushing_) {
@@ -48,7 +47,8 @@ void WorkerCore::advance(Actions& out) {
     // sync: when the job stops, the worker doesn't wait for the answer to its push. The other workers stop too, so the
     // step may never be committed.
     const bool abandon = stopping_ && sync() && pushes_sent() && !computed_whole_;
-    if (!abandon && (leaving || computed_whole_ || !pipeline_))
+    const bool overlaps = pipeline_ || may_begin_early();
+    if (!abandon && (leaving || computed_whole_ || !overlaps))
       return enter(pushes_sent() ? Phase::kWait : Phase::kPush);
   }
   if (leaving) return leave(out);
@@ -72,6 +72,13 @@ void WorkerCore::settle_answers(Actions& out) {
       progress_.examples += pushed_.order.examples;
     }
     if (!farewell_ && !pushed_.final && !pulling_) take_parameters(out);
+    // The next computation began while these answers were under way.
+    if (computing_ || computed_whole_) {
+      if (begins_early_) computed_.pull_versions = fresh_versions_;
+      if (begins_early_ && computing_) note_all_parameters();
+      if (early())
+        for (Channel& channel : channels_) channel.begin_push();
+    }
   }
   if (pulling_ && pulls_complete()) {
     pulling_ = false;
@@ -148,7 +155,7 @@ void WorkerCore::begin_compute(Actions& out) {
   computed_.roster = roster_;
   computed_.pull_versions = fresh_versions_;
   computing_ = true;
-  if (early())
+  if (early() && !pushing_)
     for (Channel& channel : channels_) channel.begin_push();
   plan_batches(out);
   const ClipConfig& clip = facts_.config.train.clip;
@@ -160,8 +167,18 @@ void WorkerCore::begin_compute(Actions& out) {
   compute.gradients = computed_.buffer;
   compute.early = early();
   compute.clip_norm = !sync() && clip.kind == ClipKind::kGlobalNorm ? clip.value : 0.0;
-  enter(Phase::kCompute);
-  out.push_back(compute);
+  if (pushing_ && begins_early_)
+    for (const Channel& channel : channels_) channel.add_awaited(compute.awaited);
+  enter_compute();
+  out.push_back(std::move(compute));
+}
+
+// After the job's last step the next one isn't needed, and the parameters that it waits for may not come. If some of
+// its gradients are sent already, the others are sent too.
+void WorkerCore::drop_compute(Actions& out) {
+  if (!begins_early_ || !computing_ || (!pushing_ && has_frames())) return;
+  computing_ = false;
+  out.push_back(DropCompute{});
 }
 
 void WorkerCore::begin_push(Actions& out) {
@@ -180,8 +197,8 @@ void WorkerCore::begin_push(Actions& out) {
 
 void WorkerCore::add_ready_frames(std::uint64_t ready_end, Actions& out) {
   for (Channel& channel : channels_) {
-    while (channel.frames() + 1 < channel.buckets().size()) {
-      const Bucket& bucket = facts_.layout.buckets[channel.buckets()[channel.frames()].value];
+    while (channel.frames() + 1 < channel.buckets()) {
+      const Bucket& bucket = facts_.layout.buckets[channel.next_bucket().value];
       if (bucket.flat_begin + bucket.words > ready_end && !DISTTRAIN_MUTANT(kFinalTooEarly)) break;
       channel.add_frame(frame_of(computed_, channel, false), computed_.buffer, true, out);
     }
@@ -201,10 +218,10 @@ void WorkerCore::add_last_frames(Actions& out) {
 
 Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool last) const {
   Push push;
-  push.bucket = channel.buckets()[channel.frames()];
+  push.bucket = channel.next_bucket();
   push.clock = Step(gradient.clock);
   push.pull_version = gradient.pull_versions[channel.shard().value];
-  const bool streams = facts_.config.train.mode == Mode::kAsync && channel.buckets().size() > 1;
+  const bool streams = facts_.config.train.mode == Mode::kAsync && channel.buckets() > 1;
   push.want = streams ? Want::kBucket : (last && !gradient.final ? Want::kAll : Want::kNothing);
   if (sync() && leases()) push.roster = gradient.roster;
   if (!last) return push;
@@ -221,9 +238,10 @@ Push WorkerCore::frame_of(const Gradient& gradient, const Channel& channel, bool
 }
 
 // Sends the marks that the chief asked for. While a gradient is being computed, its first buckets may already be sent.
-// The marks then wait, because a mark must not be in the middle of a push.
+// The marks then wait, because a mark must not be in the middle of a push. As long as the push before isn't complete,
+// none of its buckets is sent.
 void WorkerCore::place_marks(Actions& out) {
-  const bool in_a_push = early() && (computing_ || computed_whole_);
+  const bool in_a_push = early() && !pushing_ && (computing_ || computed_whole_);
   if (!mark_wanted_ || !opened_ || in_a_push) return;
   for (Channel& channel : channels_) channel.mark(*mark_wanted_, out);
   mark_wanted_.reset();
@@ -245,11 +263,11 @@ void WorkerCore::send_values(Actions& out) {
     Channel& channel = channels_.at(shard.value);
     if (!channel.push_complete()) continue;
     channel.begin_push();
-    for (const BucketId bucket : channel.buckets()) {
+    while (channel.frames() < channel.buckets()) {
       Push push;
-      push.bucket = bucket;
+      push.bucket = channel.next_bucket();
       push.initial = true;
-      push.last = bucket == channel.buckets().back();
+      push.last = channel.frames() + 1 == channel.buckets();
       channel.add_frame(std::move(push), kValuesBuffer, true, out);
     }
   }
@@ -276,7 +294,7 @@ void WorkerCore::say_farewell(Actions& out) {
   for (Channel& channel : channels_) {
     channel.begin_push();
     Push push;
-    push.bucket = channel.buckets().back();
+    push.bucket = channel.next_bucket();
     push.clock = Step(clock_);
     push.pull_version = fresh_versions_[channel.shard().value];
     push.last = true;

@@ -118,9 +118,16 @@ TEST_F(KernelsTest, ForwardOfFewRowsEqualsTheNaiveTwin) {
   for_shapes(17, 70, 1200, [this](const Kernels& kernels, const DenseShape& s) {
     const Floats x = floats(s.rows * s.inputs), w = floats(s.inputs * s.outputs), b = floats(s.outputs);
     Floats y(static_cast<std::size_t>(s.rows * s.outputs), NAN);
-    in_two_parts(s.outputs,
-                 [&](Range part) { kernels.forward_few_rows(s, x.data(), w.data(), b.data(), y.data(), part); });
+    const Range inputs{0, s.inputs};
+    in_two_parts(s.outputs, [&](Range part) {
+      kernels.forward_few_rows(s, x.data(), w.data(), b.data(), y.data(), part, inputs);
+    });
     expect_near(y, forward(s, x, w, b));
+    Floats again(y.size(), NAN);
+    in_two_parts(s.inputs, [&](Range part) {
+      kernels.forward_few_rows(s, x.data(), w.data(), b.data(), again.data(), {0, s.outputs}, part);
+    });
+    EXPECT_EQ(again, y) << "the same bits in two calls";
   });
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <set>
 
 #include "workerd/core/worker_core.h"
 
@@ -17,6 +18,7 @@ struct Rules {
   std::uint32_t pipeline = 0;
   Sharding sharding = Sharding::kLease;
   bool cuts = false;
+  bool begins_early = false;
 };
 
 class Fleet {
@@ -34,6 +36,8 @@ class Fleet {
       const std::uint32_t s = b % shards_n_;
       layout_.buckets.push_back(Bucket{ShardId(s), b, shard_end[s]++, 1});
     }
+    for (std::uint32_t b = 0; b < buckets; b += static_cast<std::uint32_t>(pick(1, 4)))
+      layout_.variable_begins.push_back(b);
     shards_.resize(shards_n_);
     for (Shard& shard : shards_) {
       shard.values.assign(buckets, 0.0);
@@ -53,6 +57,7 @@ class Fleet {
       facts.layout = layout_;
       facts.train_records = records_;
       facts.credits = static_cast<std::uint32_t>(pick(1, 4));
+      facts.begins_early = rules.begins_early;
       facts.config.train.mode = rules.mode;
       facts.config.train.pipeline = rules.pipeline;
       facts.config.train.batch_size = static_cast<std::uint32_t>(batch_);
@@ -126,6 +131,7 @@ class Fleet {
     std::vector<BatchTicket> not_ready;
     std::optional<Compute> computing;
     std::uint32_t ready_ranges = 0;
+    std::set<std::uint32_t> missing;  // buckets of `computing` that haven't arrived
     bool wants_lease = false;
     bool opened = false, started = false, finished = false;
   };
@@ -195,6 +201,7 @@ class Fleet {
 
   void compute_on(std::size_t w) {
     Worker& worker = *workers_[w];
+    if (!worker.missing.empty()) return;
     if (worker.ready_ranges < layout_.buckets.size()) {
       double sum = 0.0;
       for (const Interval& interval : worker.orders.at(worker.computing->batch).positions)
@@ -353,7 +360,8 @@ class Fleet {
     worker.down[s].pop_front();
     if (back.acknowledge) return give(w, AcknowledgeArrived{ShardId(s), *back.acknowledge});
     const std::uint32_t landing = worker.core->landing();
-    if (worker.computing && landing == worker.computing->parameters) {
+    const bool is_expected = worker.missing.erase(back.parameters.bucket.value) > 0;
+    if (worker.computing && landing == worker.computing->parameters && !is_expected) {
       ASSERT_LT(back.parameters.bucket.value, worker.ready_ranges) << "parameters change under a computation";
     }
     worker.parameters[landing][back.parameters.bucket.value] = back.value;
@@ -386,6 +394,7 @@ class Fleet {
     ASSERT_FALSE(worker.computing);
     worker.computing = action;
     worker.ready_ranges = 0;
+    for (const BucketId bucket : action.awaited) worker.missing.insert(bucket.value);
     if (rules_.mode != Mode::kSync) return;
     // All parameters must have one version: the version with which this step must compute.
     const auto& parameters = worker.parameters[action.parameters];
@@ -393,6 +402,10 @@ class Fleet {
     for (std::uint32_t b = 0; b < parameters.size(); ++b)
       ASSERT_EQ(parameters[b], shards_[b % shards_n_].history.at(version)[b]) << "step " << action.step;
   }
+  void carry_out(std::size_t w, const Recompute& action) {
+    for (const BucketId bucket : buckets_of(layout_, action.shard)) workers_[w]->missing.insert(bucket.value);
+  }
+  void carry_out(std::size_t, const DropCompute&) { FAIL() << "the job has no last step"; }
   void carry_out(std::size_t w, const ReportFinished&) { workers_[w]->finished = true; }
   void carry_out(std::size_t, const Accuse&) {}
   void carry_out(std::size_t, const Fail& action) { FAIL() << action.error.message; }
@@ -440,6 +453,9 @@ TEST(WorkerCoreTwin, AsynchronousLeasesAreAppliedExactlyOnceOverCutChannels) {
 }
 TEST(WorkerCoreTwin, AsynchronousPipelineIsExactOverCutChannels) {
   run_seeds({Mode::kAsync, 1, Sharding::kLease, true});
+}
+TEST(WorkerCoreTwin, AsynchronousStepsThatBeginEarlyAreExactOverCutChannels) {
+  run_seeds({Mode::kAsync, 0, Sharding::kLease, true, true});
 }
 TEST(WorkerCoreTwin, OwnOrderGoesThroughTheWholeSetForEachWorker) {
   run_seeds({Mode::kAsync, 0, Sharding::kNone, true});
