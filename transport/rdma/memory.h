@@ -1,5 +1,5 @@
-// What a channel does with memory: it lends payloads to the peer and offers memory for answers, and it reads lent
-// payloads and writes answers.
+// RdmaMemory: the memory of one channel. With it the channel lends payloads to the peer and offers memory for answers.
+// It also reads what the peer lends, and writes answers to the peer's memory.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace disttrain::transport {
 
 class RdmaMemory {
  public:
-  // As the functions of ByteChannel. After an error the connection is unusable.
+  // These functions do what those of ByteChannel with the same names do. After an error the connection is unusable.
   void share(const Arena& arena) { shared_.set(arena); }
   // The link's completions were just taken. `is_all_sent`: all earlier frames are completely sent.
   Result<std::optional<wire::PayloadPlace>> place(RdmaLink& link, const OutgoingFrame& frame, bool is_all_sent);

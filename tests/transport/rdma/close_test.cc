@@ -1,4 +1,4 @@
-// What the end of a connection leaves behind: no access to memory, and no registrations.
+// The end of a connection leaves no access to memory and no registrations behind.
 #include <algorithm>
 #include <optional>
 #include <vector>
