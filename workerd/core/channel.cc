@@ -36,7 +36,7 @@ Status Channel::connect(Sequence last, Actions& out) {
     // Some answers may be lost, and the worker doesn't know which. So the last frame must ask for all buckets. If that
     // frame was already sent, the worker sends it again; the shard recognises the duplicate and only answers it.
     ask_for_all_ = true;
-    answered_.clear();
+    forget_answers();
     if (frames_.back().push.last) {
       if (frames_.back().push.want != Want::kNothing) {
         frames_.back().push.want = Want::kAll;
@@ -60,12 +60,12 @@ void Channel::begin_push() {
   chosen_ = 0;
   acknowledged_ = 0;
   ask_for_all_ = false;
-  answered_.clear();
+  forget_answers();
 }
 
 void Channel::add_frame(Push push, std::uint32_t gradients, bool payload, Actions& out) {
   if (push.last && ask_for_all_ && push.want != Want::kNothing) push.want = Want::kAll;
-  if (push.want == Want::kAll) answered_.clear();
+  if (push.want == Want::kAll) forget_answers();
   waiting_.push_back(buckets_.at(frames_.size()));
   std::push_heap(waiting_.begin(), waiting_.end(), is_sent_later);
   frames_.push_back(Frame{std::move(push), gradients, payload});
@@ -132,10 +132,16 @@ Status Channel::take(const Parameters& parameters, Actions& out) {
     if (parameters.last) pull_ = Pull{};
   } else if (buckets_due_ > 0) {
     --buckets_due_;
-    if (frames_.back().push.want != Want::kAll) answered_.push_back(parameters.bucket);
+    // If the last frame asks for all buckets, this one comes again.
+    if (frames_.back().push.want != Want::kAll)
+      if (Status ok = note_answer(parameters.bucket); !ok) return ok;
   } else if (all_due_) {
-    answered_.push_back(parameters.bucket);
-    if (parameters.last) all_due_ = false;
+    if (Status ok = note_answer(parameters.bucket); !ok) return ok;
+    if (parameters.last) {
+      all_due_ = false;
+      if (std::find(answered_.begin(), answered_.end(), false) != answered_.end())
+        return fail(ErrorCode::kUnavailable, to_string(shard_) + " left a bucket out of its answer to a push");
+    }
   } else {
     return fail(ErrorCode::kUnavailable, to_string(shard_) + " sent parameters that the worker didn't request");
   }
@@ -162,9 +168,20 @@ bool Channel::answers_once() const {
 
 void Channel::add_awaited(std::vector<BucketId>& awaited) const {
   if (push_complete()) return;
-  for (const RankedBucket& bucket : buckets_)
-    if (std::find(answered_.begin(), answered_.end(), bucket.bucket) == answered_.end())
-      awaited.push_back(bucket.bucket);
+  for (std::size_t i = 0; i < buckets_.size(); ++i)
+    if (!answered_[i]) awaited.push_back(buckets_[i].bucket);
+}
+
+// A computation may wait for a bucket until it comes. So a bucket that comes in the place of another is an error.
+Status Channel::note_answer(BucketId bucket) {
+  const auto found = std::lower_bound(buckets_.begin(), buckets_.end(), bucket,
+                                      [](const RankedBucket& a, BucketId b) { return a.bucket < b; });
+  const auto i = static_cast<std::size_t>(found - buckets_.begin());
+  if (i == buckets_.size() || buckets_[i].bucket != bucket || answered_[i])
+    return fail(ErrorCode::kUnavailable, to_string(shard_) + " sent bucket " + std::to_string(bucket.value) +
+                                             " twice in answer to a push, or without being asked");
+  answered_[i] = true;
+  return {};
 }
 
 bool Channel::push_complete() const {

@@ -23,7 +23,7 @@ class Channel {
  public:
   // `buckets` is in the order in which the buckets become ready.
   Channel(ShardId shard, std::vector<RankedBucket> buckets, std::uint32_t credits)
-      : shard_(shard), buckets_(std::move(buckets)), credits_(credits) {}
+      : shard_(shard), buckets_(std::move(buckets)), credits_(credits), answered_(buckets_.size()) {}
 
   ShardId shard() const { return shard_; }
   std::size_t buckets() const { return buckets_.size(); }
@@ -54,7 +54,7 @@ class Channel {
   void release(std::uint64_t attempt, Actions& out);
 
   // These two functions take what the shard sends. They return an error if the shard answers a request that is not
-  // under way, or acknowledges a frame that was never sent.
+  // under way, sends a bucket twice, leaves one out, or acknowledges a frame that was never sent.
   Status take(const Parameters& parameters, Actions& out);
   Status take(const Acknowledge& acknowledge, Actions& out);
 
@@ -86,6 +86,8 @@ class Channel {
   };
 
   Status acknowledge(Sequence upto);
+  Status note_answer(BucketId bucket);
+  void forget_answers() { answered_.assign(buckets_.size(), false); }
   void flush(Actions& out);
 
   const ShardId shard_;
@@ -100,10 +102,11 @@ class Channel {
   std::vector<RankedBucket> waiting_;  // a heap of the buckets of the other frames, with the lowest rank on top
   std::size_t acknowledged_ = 0;       // number of frames_ that are acknowledged
   std::uint64_t buckets_due_ = 0;      // number of answers to Want::kBucket that haven't arrived
-  std::vector<BucketId> answered_;     // buckets that the shard has sent in answer to the push and won't send again
-  bool all_due_ = false;               // the answer to Want::kAll hasn't arrived
-  bool ask_for_all_ = false;           // answers were lost, so the last frame must ask for all buckets
-  Pull pull_;                          // the current pull; id 0 = none
+  // For each of buckets_: the shard has sent it in answer to the push and won't send it again.
+  std::vector<bool> answered_;
+  bool all_due_ = false;      // the answer to Want::kAll hasn't arrived
+  bool ask_for_all_ = false;  // answers were lost, so the last frame must ask for all buckets
+  Pull pull_;                 // the current pull; id 0 = none
   std::optional<PendingMark> mark_;
   Step version_;
 };

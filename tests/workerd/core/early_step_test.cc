@@ -105,6 +105,28 @@ TEST_F(EarlyStepTest, ItIsDroppedIfTheLastAnswerSaysThatTheJobHasDoneItsLastStep
   EXPECT_TRUE(take<SendPush>().empty());
 }
 
+// The engine would wait for bucket 2 for ever.
+TEST_F(EarlyStepTest, ABucketInThePlaceOfAnotherFailsTheJob) {
+  push_first_step();
+  answer(ShardId(0), Sequence(1), BucketId(0));
+  answer(ShardId(0), Sequence(2), BucketId(0));
+  const auto failed = take<Fail>();
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_NE(failed[0].error.message.find("bucket 0 twice"), std::string::npos) << failed[0].error.message;
+}
+
+TEST_F(EarlyStepTest, AnAnswerThatLeavesABucketOutFailsTheJob) {
+  push_first_step();
+  give(ChannelLost{ShardId(0), "reset"});
+  give(ChannelOpened{ShardId(0), Sequence(2)});
+  Parameters only;
+  only.bucket = BucketId(2);
+  only.acknowledged = Sequence(2);
+  only.last = true;
+  give(ParametersArrived{ShardId(0), only});
+  EXPECT_EQ(take<Fail>().size(), 1U);
+}
+
 TEST_F(EarlyStepTest, NoStepBeginsInAPause) {
   begin_and_pull();
   take<Compute>();
