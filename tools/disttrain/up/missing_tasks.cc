@@ -7,7 +7,7 @@ namespace disttrain::cli {
 namespace {
 
 // The chief notices a task's death too. It gets this much time to end or continue the job itself.
-constexpr std::chrono::seconds kChiefSaysSo(1);
+constexpr std::chrono::milliseconds kChiefSaysSo(500);
 
 }  // namespace
 
