@@ -66,7 +66,13 @@ if(CCACHE_PROGRAM)
   # A precompiled header needs these four kinds of sloppiness (ccache's manual, "Precompiled headers"). Without
   # -fpch-preprocess ccache compares the text that a file includes, so another clone's header does as well.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+  # In a list of dependencies, ccache doesn't find the base folder if its path is written with escapes. Other clones would
+  # then get this clone's paths, and wouldn't compile again after an edit.
+  if(CMAKE_SOURCE_DIR MATCHES "[^A-Za-z0-9/._+-]")
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_READONLY=1)
+  endif()
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 find_program(MOLD_PROGRAM mold)
 if(MOLD_PROGRAM)
