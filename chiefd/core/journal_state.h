@@ -80,10 +80,11 @@ struct GenerationRecord {
   Roster roster;
   std::string restore_path;  // "": initial values
   Step restore_step;
-  std::uint32_t recoveries = 0;  // the number of rollbacks that the job has had so far
-  Training before{};             // the totals of earlier generations
-  std::string init_path{};       // the path of the initial values. "": they are drawn at random
-  std::uint32_t places = 0;      // for how many workers the shards have memory. 0: not known
+  std::uint32_t recoveries = 0;    // the number of rollbacks that the job has had so far
+  Training before{};               // the totals of earlier generations
+  std::string init_path{};         // the path of the initial values. "": they are drawn at random
+  std::uint32_t places = 0;        // for how many workers the shards have memory. 0: not known
+  bool has_small_buckets = false;  // whether the layout was made with BucketSize::kSmall
   bool operator==(const GenerationRecord&) const = default;
 };
 

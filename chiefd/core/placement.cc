@@ -29,6 +29,10 @@ constexpr std::uint64_t kLineWords = 16;
 // kWholeWords. So a bucket never exceeds kMaxBucketWords.
 constexpr std::uint64_t kTargetWords = kMaxBucketWords - kWholeWords - kLineWords;
 
+// BucketSize::kSmall
+constexpr std::uint64_t kSmallBucketWords = 32 * 1024;
+constexpr std::uint64_t kMostSmallBuckets = 4;  // for each shard
+
 std::uint64_t ceil_quotient(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
 }
@@ -152,14 +156,20 @@ void set_variable_begins(Layout& layout, const std::vector<Piece>& pieces) {
   }
 }
 
-void place_balanced(Layout& layout, std::uint32_t shards) {
+// The same number for each shard, because a shard with one bucket more would be the slowest.
+std::uint64_t buckets_for_each_shard(std::uint64_t words, std::uint32_t shards, BucketSize size) {
+  const std::uint64_t fewest = ceil_quotient(words, shards * kTargetWords);
+  if (size == BucketSize::kLarge) return fewest;
+  return std::max(fewest, std::min(kMostSmallBuckets, words / (shards * kSmallBucketWords)));
+}
+
+void place_balanced(Layout& layout, std::uint32_t shards, BucketSize size) {
   const std::vector<Piece> pieces = gradient_order(layout.model);
   set_variable_begins(layout, pieces);
   std::vector<std::uint64_t> shard_ends(shards, 0);
-  const auto place_some = [&layout, &shard_ends, shards](const std::vector<Piece>& some) {
+  const auto place_some = [&layout, &shard_ends, shards, size](const std::vector<Piece>& some) {
     if (some.empty()) return;
-    // Make the same number of buckets for each shard, because a shard with one bucket more would be the slowest.
-    const std::uint64_t count = shards * ceil_quotient(sum_of(some), shards * kTargetWords);
+    const std::uint64_t count = shards * buckets_for_each_shard(sum_of(some), shards, size);
     const std::size_t first = layout.buckets.size();
     append_buckets(layout, cut(some, flat_end(layout), count), shard_ends,
                    [first, shards](std::size_t i) { return static_cast<std::uint32_t>((first + i) % shards); });
@@ -197,11 +207,11 @@ std::vector<Piece> grouped_by_shard(std::vector<Piece> pieces) {
   return pieces;
 }
 
-Layout place_unchecked(const ModelSpec& model, Placement placement, std::uint32_t shards) {
+Layout place_unchecked(const ModelSpec& model, Placement placement, std::uint32_t shards, BucketSize size) {
   Layout layout{.model = model, .shards = shards, .variable_begins = {}, .buckets = {}};
   switch (placement) {
     case Placement::kBalanced:
-      place_balanced(layout, shards);
+      place_balanced(layout, shards, size);
       break;
     case Placement::kRoundRobin:
       place_runs(layout, shards, grouped_by_shard(round_robin(model, shards)));
@@ -224,10 +234,10 @@ std::uint32_t shards_with_buckets(const Layout& layout) {
 
 // The largest number below `shards` for which every shard gets a piece. The search is short, because a cluster offers a
 // limited number of shards. It always finds a number, because one shard is always possible.
-std::uint32_t largest_below(const ModelSpec& model, Placement placement, std::uint32_t shards) {
+std::uint32_t largest_below(const ModelSpec& model, Placement placement, std::uint32_t shards, BucketSize size) {
   while (shards > 1) {
     --shards;
-    if (shards_with_buckets(place_unchecked(model, placement, shards)) == shards) break;
+    if (shards_with_buckets(place_unchecked(model, placement, shards, size)) == shards) break;
   }
   return shards;
 }
@@ -263,15 +273,19 @@ Placement placement_of(const JobConfig& job) {
   return is_whole && job.job.placement == Placement::kBalanced ? Placement::kGreedy : job.job.placement;
 }
 
-Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards) {
+BucketSize bucket_size_for(std::size_t workers) {
+  return workers == 1 ? BucketSize::kSmall : BucketSize::kLarge;
+}
+
+Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards, BucketSize size) {
   DISTTRAIN_CHECK_GE(shards, 1u);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
-  Layout layout = place_unchecked(model, placement, shards);
+  Layout layout = place_unchecked(model, placement, shards, size);
   if (shards_with_buckets(layout) == shards) return with_few_buckets(std::move(layout));
   return fail(ErrorCode::kConfig, "the model can't be divided among " + plural(shards) + " (the model has " +
                                       std::to_string(model.variables.size()) + " variables, with " +
                                       std::to_string(element_count(model)) + " elements in all): set job.shards to " +
-                                      std::to_string(largest_below(model, placement, shards)) +
+                                      std::to_string(largest_below(model, placement, shards, size)) +
                                       " or fewer, or to \"auto\"");
 }
 
@@ -289,12 +303,13 @@ Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32
     return fail(ErrorCode::kConfig, "job.shards asks for " + plural(asked) + ", but the ps tasks offer " +
                                         std::to_string(offered) + " together: set job.shards to " +
                                         std::to_string(offered) + " or fewer, or raise shards in [[ps]]");
-  if (asked > 0) return place(model, placement, asked);
+  const BucketSize size = bucket_size_for(workers);
+  if (asked > 0) return place(model, placement, asked, size);
   if (Status status = check_model(model); !status) return tl::unexpected(status.error());
   const std::uint32_t wanted = auto_shards(word_count(model) * sizeof(float), workers, offered);
-  if (Layout layout = place_unchecked(model, placement, wanted); shards_with_buckets(layout) == wanted)
+  if (Layout layout = place_unchecked(model, placement, wanted, size); shards_with_buckets(layout) == wanted)
     return with_few_buckets(std::move(layout));
-  return with_few_buckets(place_unchecked(model, placement, largest_below(model, placement, wanted)));
+  return with_few_buckets(place_unchecked(model, placement, largest_below(model, placement, wanted, size), size));
 }
 
 std::vector<TaskId> assign_owners(const std::vector<Offer>& offers, std::uint32_t shards) {

@@ -27,6 +27,15 @@ namespace disttrain::chiefd {
 // buckets, all on this shard.
 inline constexpr std::uint64_t kWholeWords = 16 * 1024;
 
+// How "balanced" cuts a model. kLarge: into as few buckets as possible, so that there are few frames. kSmall: into up
+// to 4 buckets for each shard, with 128 KiB or more each; or into as many as with kLarge, if those are more. Then a
+// shard applies one bucket while the worker computes the gradients of the next.
+enum class BucketSize { kLarge, kSmall };
+
+// kSmall if there is one worker. Then the shards would have nothing to do while it computes, and it would wait while
+// they work. With more workers, one computes while a shard serves another, so the additional frames gain little.
+BucketSize bucket_size_for(std::size_t workers);
+
 // The placement for a job's model: job.placement, except that "balanced" becomes "greedy" if the job's update rule
 // needs each variable whole on one shard (lamb).
 Placement placement_of(const JobConfig& job);
@@ -34,7 +43,8 @@ Placement placement_of(const JobConfig& job);
 // Returns a layout that passes validate(). Fails with kConfig if the model has no variables, has a variable without
 // elements, is too large, or can't be divided among so many shards. In the last case the message says how many shards
 // are possible.
-Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards);
+Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t shards,
+                     BucketSize size = BucketSize::kLarge);
 
 // The number of shards for job.shards = "auto": clamp(ceil(bytes / 1 MiB * max(1, workers / 8)), 1, offered). `offered`
 // must be at least 1. If a small model has many shards, the extra messages take more time than the shards save. For
@@ -43,9 +53,10 @@ Result<Layout> place(const ModelSpec& model, Placement placement, std::uint32_t 
 // a model of 318 KB takes 254 ms on 1 shard, and 7.5 ms on 38 (`disttrain bench scale`).
 std::uint32_t auto_shards(std::uint64_t parameter_bytes, std::size_t workers, std::uint32_t offered);
 
-// Calls place() for `asked` shards. If `asked` is 0, the number of shards is auto_shards(), or less if the model can't
-// be divided among so many. `workers` is the number of workers that will train, and `offered` the number of shards that
-// all ps tasks together offer. Also fails with kConfig if `asked` is more than `offered`.
+// Calls place() for `asked` shards, with bucket_size_for(workers). If `asked` is 0, the number of shards is
+// auto_shards(), or less if the model can't be divided among so many. `workers` is the number of workers that will
+// train, and `offered` the number of shards that all ps tasks together offer. Also fails with kConfig if `asked` is
+// more than `offered`.
 Result<Layout> place_on(const ModelSpec& model, Placement placement, std::uint32_t asked, std::size_t workers,
                         std::uint32_t offered);
 

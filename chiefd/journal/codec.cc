@@ -97,6 +97,7 @@ static void write(const GenerationRecord& record, schema::GenerationOfJob::Build
   write(record.before, b.initBefore());
   b.setInitPath(write_text(record.init_path, "path of initial values"));
   b.setPlaces(record.places);
+  b.setHasSmallBuckets(record.has_small_buckets);
 }
 
 static GenerationRecord read(schema::GenerationOfJob::Reader r) {
@@ -110,6 +111,7 @@ static GenerationRecord read(schema::GenerationOfJob::Reader r) {
   record.before = read(r.getBefore());
   record.init_path = read_text(r.getInitPath(), "path of initial values");
   record.places = r.getPlaces();
+  record.has_small_buckets = r.getHasSmallBuckets();
   return record;
 }
 

@@ -72,6 +72,7 @@ struct GenerationOfJob {
   before @8 :Training;
   initPath @9 :Text;  # "": drawn
   places @10 :UInt32;
+  hasSmallBuckets @11 :Bool;
 }
 
 # The generation trains.

@@ -44,9 +44,10 @@ bool few_rows_input_gradient(const DenseShape& shape) {
   return shape.rows <= 16 && shape.outputs >= 64;
 }
 
-// A weight's gradient is computed in pieces of about one bucket. So each bucket can be sent while it is still in the
-// CPU's cache.
+// A weight's gradient is computed in pieces of about one large bucket. So each bucket can be sent while it is still in
+// the CPU's cache. With sparse inputs smaller pieces cost nothing, so they are about as large as the smallest buckets.
 constexpr std::int64_t kPieceElements = static_cast<std::int64_t>(kMaxBucketWords);
+constexpr std::int64_t kSparsePieceElements = 16 * 1024;
 
 // A product with a weight that is still arriving takes at least this many rows of the weight at a time. With fewer, the
 // sums would be read and written too often.
@@ -72,7 +73,8 @@ bool ours_for_weight_gradient(const Kernels* kernels, const DenseShape& shape, c
 template <typename Body>
 void for_each_piece(const DenseShape& shape, std::int64_t unit, const ElementsFinal& elements_final, const Body& body) {
   const std::int64_t units = (shape.inputs + unit - 1) / unit;
-  const std::int64_t piece = std::max<std::int64_t>(1, kPieceElements / (unit * shape.outputs));
+  const std::int64_t elements = unit > 1 ? kSparsePieceElements : kPieceElements;
+  const std::int64_t piece = std::max<std::int64_t>(1, elements / (unit * shape.outputs));
   for (std::int64_t begin = 0; begin < units; begin += piece) {
     const Range range{begin, std::min(units, begin + piece)};
     body(range, unit);

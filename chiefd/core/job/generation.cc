@@ -21,12 +21,13 @@ std::uint64_t mix(std::uint64_t z) {
 }  // namespace
 
 bool GenerationPlan::is_owner(const Member& member) const {
-  return std::any_of(owners_.begin(), owners_.end(), [&member](const Owner& owner) { return owner.ps == member; });
+  return std::any_of(placed_.owners.begin(), placed_.owners.end(),
+                     [&member](const Owner& owner) { return owner.ps == member; });
 }
 
 std::vector<Member> GenerationPlan::holders() const {
   std::vector<Member> holders;
-  for (const Owner& owner : owners_)
+  for (const Owner& owner : placed_.owners)
     if (std::find(holders.begin(), holders.end(), owner.ps) == holders.end()) holders.push_back(owner.ps);
   return holders;
 }
@@ -53,11 +54,11 @@ Status GenerationPlan::check_restore() const {
 MemoryFit GenerationPlan::memory_fit(const Tasks& tasks) const {
   std::vector<TaskId> owners;
   std::map<TaskId, std::uint64_t> memory;
-  for (const Owner& owner : owners_) {
+  for (const Owner& owner : placed_.owners) {
     owners.push_back(owner.ps.task);
     if (const Task* task = tasks.find(owner.ps.task)) memory[owner.ps.task] = task->hello.memory_bytes;
   }
-  return MemoryFit(layout_, owners, setup_.config(), setup_.credits, memory);
+  return MemoryFit(placed_.layout, owners, setup_.config(), setup_.credits, memory);
 }
 
 Status GenerationPlan::make_places(const Tasks& tasks, std::size_t least, std::size_t roster) {
@@ -85,22 +86,16 @@ Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId
   Result<Layout> layout = place_on(described_->model, placement_of(setup_.config()), setup_.config().job.shards, roster,
                                    static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
-  layout_ = std::move(*layout);
-  owners_.clear();
-  for (TaskId ps : assign_owners(offers, layout_.shards)) {
+  placed_ = {std::move(*layout), bucket_size_for(roster), {}};
+  for (TaskId ps : assign_owners(offers, placed_.layout.shards)) {
     const Task& task = *tasks.find(ps);
-    owners_.push_back(Owner{task.member, task.hello.address});
+    placed_.owners.push_back(Owner{task.member, task.hello.address});
   }
   return make_places(tasks, least, roster);
 }
 
-void GenerationPlan::put_back(std::vector<Owner> owners, Layout layout) {
-  owners_ = std::move(owners);
-  layout_ = std::move(layout);
-}
-
 void GenerationPlan::keep_owners(const Tasks& tasks) {
-  for (Owner& owner : owners_) {
+  for (Owner& owner : placed_.owners) {
     const Task& task = *tasks.find(owner.ps.task);
     owner = Owner{task.member, task.hello.address};
   }
@@ -113,7 +108,8 @@ void GenerationPlan::begin(Generation newest_in_folder) {
 }
 
 void GenerationPlan::take_up(const GenerationRecord& record, std::size_t roster) {
-  owners_ = record.owners;
+  placed_.owners = record.owners;
+  placed_.bucket_size = record.has_small_buckets ? BucketSize::kSmall : BucketSize::kLarge;
   mark_ = record.mark;
   // The record may come from an older version of the chief. Such a record has no `places`. So this chief assumes that
   // the shards have memory only for the workers of the roster. Then no other worker can join.
@@ -123,10 +119,10 @@ void GenerationPlan::take_up(const GenerationRecord& record, std::size_t roster)
 }
 
 Status GenerationPlan::recompute_layout() {
-  Result<Layout> layout =
-      chiefd::place(described_->model, placement_of(setup_.config()), static_cast<std::uint32_t>(owners_.size()));
+  Result<Layout> layout = chiefd::place(described_->model, placement_of(setup_.config()),
+                                        static_cast<std::uint32_t>(placed_.owners.size()), placed_.bucket_size);
   if (!layout) return tl::unexpected(layout.error());
-  layout_ = std::move(*layout);
+  placed_.layout = std::move(*layout);
   return {};
 }
 

@@ -6,11 +6,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chiefd/core/events.h"
 #include "chiefd/core/job/setup.h"
 #include "chiefd/core/memory_fit.h"
+#include "chiefd/core/placement.h"
 #include "chiefd/core/tasks.h"
 #include "common/layout.h"
 #include "common/result.h"
@@ -19,6 +21,13 @@ namespace disttrain::chiefd {
 
 class GenerationPlan {
  public:
+  // Which ps owns which part of the model.
+  struct Placed {
+    Layout layout;
+    BucketSize bucket_size = BucketSize::kLarge;  // with which place() made the layout
+    std::vector<Owner> owners;                    // of each shard
+  };
+
   explicit GenerationPlan(const JobSetup& setup) : setup_(setup) {}
 
   // The number of the newest generation that has begun. 0 if none has begun.
@@ -27,16 +36,17 @@ class GenerationPlan {
   bool has_predecessor() const { return has_predecessor_; }
   // The model and the data, as a worker has described them. place() needs this description.
   const std::optional<JobDescribed>& described() const { return described_; }
-  const Layout& layout() const { return layout_; }
+  const Placed& placed() const { return placed_; }
+  const Layout& layout() const { return placed_.layout; }
 
   // The owner of each shard. Empty if no shard was placed yet.
-  const std::vector<Owner>& owners() const { return owners_; }
+  const std::vector<Owner>& owners() const { return placed_.owners; }
   bool is_owner(const Member& member) const;
   bool owns(const Member& member, ShardId shard) const {
-    return shard.value < owners_.size() && owners_[shard.value].ps == member;
+    return shard.value < owners().size() && owners()[shard.value].ps == member;
   }
   // The owner of shard 0. owners() must not be empty.
-  const Member& pacer() const { return owners_.front().ps; }
+  const Member& pacer() const { return owners().front().ps; }
   // Each ps that owns shards, once, in the order of the first shard that it owns.
   std::vector<Member> holders() const;
 
@@ -68,7 +78,7 @@ class GenerationPlan {
   // make_places() fails, owners() already has the new ps tasks.
   Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
                std::size_t roster);
-  void put_back(std::vector<Owner> owners, Layout layout);
+  void put_back(Placed placed) { placed_ = std::move(placed); }
   // Keeps the same ps tasks as owners, with the processes that are connected now. Each owner must be in `tasks`.
   void keep_owners(const Tasks& tasks);
   // Sets places() to wanted_places(), or to a smaller number if the ps tasks lack memory for so many workers. Fails if
@@ -89,8 +99,7 @@ class GenerationPlan {
  private:
   const JobSetup& setup_;
   std::optional<JobDescribed> described_;
-  Layout layout_;
-  std::vector<Owner> owners_;
+  Placed placed_;
   std::uint64_t token_ = 0;
   std::uint64_t mark_ = 0;
   std::uint64_t numbers_drawn_ = 0;

@@ -37,10 +37,10 @@ void Launch::begin_generation(Turn& turn) {
   stage_.enter(Stage::kGeneration);
   condition_.explain("the job waits for the chief's own disk");
   stage_.set_deadline(turn.now + setup_.timeouts.setup);
-  stage_.set_ticket(turn.persist(GenerationRecord{setup_.id, generation_.number(), generation_.mark(),
-                                                  generation_.owners(), workers_.roster(), restore ? restore->path : "",
-                                                  generation_.first_step(), rollbacks_.count(), progress_.before(),
-                                                  generation_.init_path(), generation_.places()}));
+  stage_.set_ticket(turn.persist(GenerationRecord{
+      setup_.id, generation_.number(), generation_.mark(), generation_.owners(), workers_.roster(),
+      restore ? restore->path : "", generation_.first_step(), rollbacks_.count(), progress_.before(),
+      generation_.init_path(), generation_.places(), generation_.placed().bucket_size == BucketSize::kSmall}));
   if (DISTTRAIN_MUTANT(kGenerationNotDurable)) create_shards(turn);
 }
 

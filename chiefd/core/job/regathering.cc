@@ -59,12 +59,11 @@ bool Regathering::regather_ps(Turn& turn, std::string& problem) {
   const std::vector<Awaited> missing = missing_ps(turn.tasks);
   if (missing.empty()) return take_them();
   if (turn.now - rollbacks_.current()->gathers_since < setup_.timeouts.silent_ps) return false;
-  const std::vector<Owner> before = generation_.owners();
-  const Layout layout_before = generation_.layout();
+  const GenerationPlan::Placed before = generation_.placed();
   const auto is_avoided = [&](TaskId ps) { return reachability_.is_avoided(turn.tasks, ps); };
   const Status placed = generation_.place(turn.tasks, is_avoided, fewest_workers(), workers_.roster().members.size());
   if (placed) return true;
-  generation_.put_back(before, layout_before);
+  generation_.put_back(before);
   const bool are_there = std::all_of(missing.begin(), missing.end(),
                                      [](const Awaited& awaited) { return awaited.what == AwaitedFor::kLink; });
   // If the link between two ps tasks broke, they connect to each other again only in another generation. So the chief

@@ -309,6 +309,19 @@ TEST(Placement, AutoShardsIsOnePerMebibyteWithinTheOffer) {
   EXPECT_EQ(place_on(mlp({784, 100, 10}), Placement::kBalanced, 0, 1000, 100)->shards, 38u);
 }
 
+TEST(Placement, ShardsOfAJobWithOneWorkerHaveSeveralBuckets) {
+  const auto buckets = [](const ModelSpec& model, std::uint32_t shards, std::size_t workers) {
+    return place_on(model, Placement::kBalanced, shards, workers, 8)->buckets.size();
+  };
+  EXPECT_EQ(buckets(mlp({784, 100, 10}), 1, 2), 1u);
+  EXPECT_EQ(buckets(mlp({784, 100, 10}), 1, 1), 2u);
+  EXPECT_EQ(buckets(mlp({784, 512, 256, 10}), 1, 2), 3u);
+  EXPECT_EQ(buckets(mlp({784, 512, 256, 10}), 1, 1), 4u);
+  EXPECT_EQ(buckets(mlp({784, 512, 256, 10}), 4, 1), 16u);
+  EXPECT_EQ(buckets(mlp({784, 4096, 4096, 10}), 2, 1), buckets(mlp({784, 4096, 4096, 10}), 2, 2));
+  EXPECT_EQ(buckets(mlp({64, 10}), 1, 1), 1u);
+}
+
 TEST(Placement, OwnersTakeEachPsOnceBeforeAnyTwice) {
   const TaskId ps0{Role::kPs, 0};
   const TaskId ps1{Role::kPs, 1};

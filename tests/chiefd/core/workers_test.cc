@@ -224,6 +224,23 @@ TEST_F(WorkersTest, NoMoreWorkersJoinThanTheShardsHaveMemoryFor) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), places);
 }
 
+// With one worker the chief cuts the model into more buckets. When others have joined, the buckets stay.
+TEST_F(WorkersTest, WorkerThatJoinsARestartedChiefGetsTheLayoutOfTheFirst) {
+  config_.allow_unlisted_workers = true;
+  train(job_config("a"), 1);
+  const Layout layout = sent<CreateShards>(ps(0)).back().layout;
+  EXPECT_EQ(layout.buckets.size(), 2u);
+  hello(worker(7));
+  pass(seconds(1));
+  EXPECT_EQ(sent<OpenJob>(worker(7)).back().layout, layout);
+  restart_chief();
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(7)}) hello_again(task);
+  pass(seconds(1));
+  hello(worker(8));
+  pass(seconds(1));
+  EXPECT_EQ(sent<OpenJob>(worker(8)).back().layout, layout);
+}
+
 TEST_F(WorkersTest, RemovedProcessThatComesBackIsNotTakenForAnother) {
   train(job_config("a"));
   TaskHello again = hello_of(worker(1));

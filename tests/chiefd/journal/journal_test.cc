@@ -68,7 +68,9 @@ Record some_record(int i) {
                               Step(10),
                               3,
                               {std::chrono::seconds(4), 90, 900},
-                              "/models/first"};
+                              "/models/first",
+                              4,
+                              true};
     case 4:
       return DescribedRecord{JobDescribed{
           job, ModelSpec{{VariableSpec{"w", {784, 10}, VariableKind::kTrainable, {}, 784, 10}}, {}, {}, {}}, 60000, 5,

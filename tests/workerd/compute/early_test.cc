@@ -9,6 +9,7 @@
 #include "tests/workerd/compute/reference.h"
 #include "workerd/arrivals.h"
 #include "workerd/compute/dense.h"
+#include "workerd/compute/sparse_rows.h"
 #include "workerd/compute/torch_model.h"
 
 namespace disttrain::workerd {
@@ -124,6 +125,24 @@ TEST(DenseGradients, HaveTheBitsOfTheTwoFunctions) {
     EXPECT_EQ(d_x_both, d_x);
     EXPECT_EQ(d_w_both, d_w);
   }
+}
+
+// On a machine without our kernels, a dense product computes the whole gradient at once.
+TEST(DenseGradients, OfSparseInputsBecomeFinalInPieces) {
+  constexpr DenseShape kShape{100, 784, 100};
+  std::vector<float> x(kShape.rows * kShape.inputs, 0.0F);
+  for (std::size_t i = 0; i < x.size(); i += 7) x[i] = 1.0F;
+  const auto d_y = test::random_floats(kShape.rows * kShape.outputs, 1.0F, 2);
+  std::vector<float> d_w(kShape.inputs * kShape.outputs);
+  SparseRows rows;
+  const SparseView* sparse = rows.find(x, kShape);
+  std::vector<std::uint64_t> ends;
+  dense_weight_gradient(kShape, x.data(), sparse, d_y.data(), d_w.data(),
+                        [&ends](std::uint64_t elements) { ends.push_back(elements); });
+  EXPECT_EQ(ends.back(), d_w.size());
+  if (machine_kernels() == nullptr) return;
+  ASSERT_NE(sparse, nullptr);
+  EXPECT_LE(ends.front(), 16u * 1024) << "the smallest buckets have 32 Ki words";
 }
 
 }  // namespace
