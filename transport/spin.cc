@@ -10,14 +10,14 @@ namespace disttrain::transport {
 thread_local std::size_t SpinReason::count_ = 0;
 
 std::size_t Spinner::run_one(asio::io_context& loop) {
-  if (!SpinReason::exists()) return loop.run_one();
+  const Duration longest = SpinReason::exists() ? kLongestOnHost : kLongest;
   if (const std::size_t ran = loop.poll_one(); ran > 0) return ran;
   const Instant begin = monotonic_now();
-  if (rest_ > 0 || typical_ >= kLongest) {
+  if (rest_ > 0 || typical_ >= longest) {
     rest_ -= rest_ > 0 ? 1 : 0;
     return sleep(loop, begin);
   }
-  const Duration patience = std::min(kLongest, 3 * typical_);
+  const Duration patience = std::min(longest, 3 * typical_);
   for (Instant before = begin; before - begin < patience;) {
     ::sched_yield();
     const Instant after = monotonic_now();
@@ -44,7 +44,7 @@ std::size_t Spinner::sleep(asio::io_context& loop, Instant since) {
 
 // A single long wait, such as that for an evaluation, doesn't count for more than twice the limit.
 void Spinner::waited(Duration time) {
-  typical_ += (std::min(time, 2 * kLongest) - typical_) / 8;
+  typical_ += (std::min(time, 2 * kLongestOnHost) - typical_) / 8;
 }
 
 }  // namespace disttrain::transport

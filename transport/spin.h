@@ -1,5 +1,5 @@
 // Waiting for events of a loop without sleeping. To wake a sleeping thread takes 30 to 50 us, which is long beside a
-// step of 200 us. So a thread whose events come quickly, from other processes of this host, polls for them.
+// step of 200 us. So a thread whose events come quickly polls for them.
 //
 // It gives way when its core is wanted: it calls sched_yield(), and if that takes long, another thread has run. Then it
 // sleeps in its next waits, and tries again later.
@@ -13,8 +13,9 @@
 
 namespace disttrain::transport {
 
-// Says that connections of this thread's loop are with processes of this host, so that spinning may pay. Counts the
-// objects that live on this thread; make and destroy each on the loop's thread.
+// Says that this thread's loop has connections through shared memory. Then polling pays for longer, because the answers
+// take little time beside the wake-ups. Counts the objects that live on this thread; make and destroy each on the
+// loop's thread.
 class SpinReason {
  public:
   SpinReason() { ++count_; }
@@ -34,8 +35,9 @@ class Spinner {
   std::size_t run_one(asio::io_context& loop);
 
  private:
-  // Spins only if events usually come within this time.
-  static constexpr Duration kLongest = std::chrono::microseconds(400);
+  // Spins only if events usually come within this time; kLongestOnHost applies if a SpinReason exists.
+  static constexpr Duration kLongest = std::chrono::microseconds(100);
+  static constexpr Duration kLongestOnHost = std::chrono::microseconds(400);
   // A call of sched_yield() that takes longer has let another thread run.
   static constexpr Duration kStolen = std::chrono::microseconds(10);
   static constexpr std::uint32_t kFirstRest = 16;
@@ -44,8 +46,8 @@ class Spinner {
   std::size_t sleep(asio::io_context& loop, Instant since);
   void waited(Duration time);
 
-  Duration typical_ = kLongest;  // a moving average of the time until an event comes
-  std::uint32_t rest_ = 0;       // the number of waits in which it won't spin
+  Duration typical_ = kLongestOnHost;  // a moving average of the time until an event comes
+  std::uint32_t rest_ = 0;             // the number of waits in which it won't spin
   std::uint32_t next_rest_ = kFirstRest;
 };
 
