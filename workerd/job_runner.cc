@@ -305,10 +305,21 @@ void JobRunner::end_computation() {
 }
 
 void JobRunner::work() {
-  if (compute_)
+  if (compute_) {
     compute();
-  else if (evaluation_)
+    prepare_next();
+  } else if (evaluation_) {
     evaluate();
+  }
+}
+
+// While the worker waits for the shards, the engine can begin with what needs no parameters.
+void JobRunner::prepare_next() {
+  if (computing_ || compute_ || parts_ || !core_.awaits_answers()) return;
+  const input::ReadyBatch* const next = input_->peek();
+  if (next == nullptr || !next->made) return;
+  prepared_.engine->prepare(next->buffer.batch());
+  prepared_batch_ = next->order.ticket;
 }
 
 Status JobRunner::use_buffers(std::uint32_t parameters, std::uint32_t gradients) {
@@ -354,6 +365,7 @@ void JobRunner::compute() {
                     .batch = batch,
                     .seed = {prepared_.config.job.seed, number, compute_->rank.value},
                     .next = next == nullptr ? std::nullopt : std::optional(next->buffer.batch()),
+                    .is_prepared = !parts_ && batch_->order.ticket == prepared_batch_,
                     .spare_gradients = spare_gradients_ ? spare_gradients_->floats() : std::span<float>(),
                     .gate = gate});
 }

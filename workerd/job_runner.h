@@ -112,6 +112,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
 
   bool can_compute() const;
   void compute();
+  void prepare_next();
   void end_computation();
   void computed(const EngineOutput& output);
   void evaluate();
@@ -161,6 +162,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   std::uint64_t read_before_ = 0;  // bytes that the training set had read when this runner began
   std::unique_ptr<input::Prefetcher> input_;
   std::unique_ptr<input::ReadyBatch> batch_;  // the batch of the next computation
+  BatchTicket prepared_batch_;                // the newest batch that the engine has prepared
   bool awaiting_batch_ = false;
   std::shared_ptr<bool> alive_;  // shared with callbacks that may outlive the runner
   asio::steady_timer ticker_;

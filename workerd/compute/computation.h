@@ -35,6 +35,10 @@ class Computation {
   // Sets EngineInput::gate for the next call of step(). Only if begins_early().
   virtual void set_gate(ParametersGate*) {}
 
+  // As Engine::prepare(). The next call of step() has this batch, unless there is a call of forget_batch() before it.
+  virtual void prepare(const Batch&) {}
+  virtual void forget_batch() {}
+
   // As Engine::open().
   virtual Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) = 0;
 

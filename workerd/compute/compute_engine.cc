@@ -89,6 +89,17 @@ class ComputeEngine final : public Engine {
     call_finished(sink, run(input, ready));
   }
 
+  // A long computation runs on a thread of its own, and gains little.
+  void prepare(const Batch& batch) override {
+    if (batch.examples == 0 || took_[static_cast<std::size_t>(Program::kStep)] >= kShort) return;
+    try {
+      computation_->prepare(batch);
+      is_prepared_ = true;
+    } catch (const std::exception&) {  // out of memory; step() will tell
+      computation_->forget_batch();
+    }
+  }
+
   void abort() override {
     DISTTRAIN_CHECK(!is_calling_sink_);
     if (std::exchange(sink_, nullptr) == nullptr) return;
@@ -130,6 +141,7 @@ class ComputeEngine final : public Engine {
 
   Result<EngineOutput> compute(const EngineInput& input, const RangeReady& ready) {
     try {
+      if (!std::exchange(is_prepared_, false) || !input.is_prepared) computation_->forget_batch();
       switch (input.program) {
         case Program::kStep:
           if (computation_->begins_early()) computation_->set_gate(input.gate);
@@ -230,6 +242,7 @@ class ComputeEngine final : public Engine {
 
   // Owned by the thread that computes.
   std::array<std::chrono::steady_clock::duration, 3> took_ = {};  // by Program: how long its newest computation took
+  bool is_prepared_ = false;                                      // computation_ has prepared a batch
 
   std::mutex mutex_;  // guards the members up to is_ending_
   std::condition_variable changed_;

@@ -72,6 +72,8 @@ struct EngineInput {
   // The batch that the next step will probably have, for an engine that reads records by itself. None if it isn't known
   // yet. Valid during start() only.
   std::optional<Batch> next = std::nullopt;
+  // kStep: the batch is that of the newest prepare(), and its memory hasn't changed since.
+  bool is_prepared = false;
   // For an engine that clears gradients ahead: the array of gradients that the next step will probably use. After
   // finished() nobody else uses it until the next start().
   std::span<float> spare_gradients = {};
@@ -137,6 +139,10 @@ class Engine {
   // the ps tasks then draw them as VariableSpec::initializer says. Not during a computation. A worker calls it at most
   // once per generation. Errors: kData, kNoInput (the program's file can't be read any more).
   virtual Result<std::vector<float>> initial_values() = 0;
+
+  // Computes what depends on a batch alone, for a later start() with EngineInput::is_prepared. Call it while the step
+  // waits for parameters, but not during a computation. It takes a small part of a step's time.
+  virtual void prepare(const Batch&) {}
 
   // Starts a computation; at most one at a time. kStep reads the parameters and writes the gradients of the mean loss
   // over the batch. For a batch of 0 examples all gradients are 0, state keeps its values, and loss_sum is 0. The

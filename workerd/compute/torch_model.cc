@@ -42,6 +42,9 @@ class TorchModel final : public Computation {
   bool begins_early() const override { return inner_->begins_early(); }
   void set_gate(ParametersGate* gate) override { inner_->set_gate(gate); }
 
+  void prepare(const Batch& batch) override { inner_->prepare(batch); }
+  void forget_batch() override { inner_->forget_batch(); }
+
   Status open(const Layout& layout, std::span<float> parameters, std::span<float> gradients) override {
     DISTTRAIN_CHECK(layout.model == describe());
     DISTTRAIN_CHECK_EQ(parameters.size(), element_count(describe()));
