@@ -36,7 +36,7 @@ class Spinner {
 
  private:
   // Spins only if events usually come within this time; kLongestOnHost applies if a SpinReason exists.
-  static constexpr Duration kLongest = std::chrono::microseconds(100);
+  static constexpr Duration kLongest = std::chrono::microseconds(60);
   static constexpr Duration kLongestOnHost = std::chrono::microseconds(400);
   // A call of sched_yield() that takes longer has let another thread run.
   static constexpr Duration kStolen = std::chrono::microseconds(10);
