@@ -116,6 +116,7 @@ class Cnn final : public Computation {
     const double loss_sum = loss_of(loss_, records, outputs_, d_outputs_);
     score(records, outputs_);
     front_.begin(ready);
+    front_.note_loss(loss_sum / static_cast<double>(records.examples));
     backward(records);
     return EngineOutput{.loss_sum = loss_sum, .examples = records.examples, .metrics = scores_};
   }

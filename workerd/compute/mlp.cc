@@ -87,6 +87,7 @@ class Mlp final : public Computation {
     const double loss_sum = loss_of(loss_, records, outputs, std::span(last.gradient).first(outputs.size()));
     score(records, outputs);
     front_.begin(ready);
+    front_.note_loss(loss_sum / static_cast<double>(records.examples));
     for (std::size_t l = layers_.size(); l-- > 0;) backward(records, l);
     return EngineOutput{.loss_sum = loss_sum, .examples = records.examples, .metrics = scores_};
   }

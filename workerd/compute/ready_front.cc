@@ -40,7 +40,7 @@ void ReadyFront::final_until(std::uint32_t variable, std::uint64_t words) {
     if (place.final_words < place.words) break;
     ++place_;
   }
-  if (announced_ > from && *ready_) (*ready_)(from, announced_);
+  if (announced_ > from && ready_ != nullptr && *ready_) (*ready_)(from, announced_);
 }
 
 void ReadyFront::final_whole(std::uint32_t variable) {

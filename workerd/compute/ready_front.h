@@ -4,6 +4,7 @@
 // announces both when the first one is final.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,12 @@ class ReadyFront {
   // Begins a step: no word is final yet. During the step the functions below call `ready` for each new range of final
   // words. `ready` may be empty, and it must outlive the step.
   void begin(const RangeReady& ready);
+
+  // The mean loss of the step's records. If it isn't finite as a float32, as the worker reports it, nothing more is
+  // announced in this step (EngineSink::ready()).
+  void note_loss(double mean) {
+    if (!std::isfinite(static_cast<float>(mean))) ready_ = nullptr;
+  }
 
   // The first `words` words of the variable are final. From call to call in one step the number may only grow.
   void final_until(std::uint32_t variable, std::uint64_t words);

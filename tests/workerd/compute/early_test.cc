@@ -108,6 +108,29 @@ TEST_F(EarlyTest, AbortEndsAComputationWhoseParametersDoNotCome) {
   EXPECT_TRUE(test::run(*engine_, loop_, Program::kStep, records()).output);
 }
 
+// The gradient is finite, but the loss is infinite as a float32. The worker must send nothing of such a step.
+TEST(AnnouncedGradients, AreNoneIfTheLossIsInfinite) {
+  ModelSection model;
+  model.builtin = "mlp";
+  model.layers = {4, 3, 1};
+  model.loss = Loss::kMse;
+  test::Loop loop;
+  const std::unique_ptr<Engine> engine = make_compute_engine(make_torch_model(model, 1).value(), loop.post());
+  const Layout layout = test::reversed_layout(engine->describe());
+  std::vector<float> parameters(element_count(layout.model), 0.1F);
+  std::vector<float> gradients(parameters.size());
+  ASSERT_TRUE(engine->open(layout, parameters, gradients));
+  const std::vector<float> inputs(2 * 4, 1.0F);
+  for (const float target : {1.0F, 2e20F}) {
+    const std::vector<float> targets = {0.0F, target};
+    const test::Ran ran = test::run(*engine, loop, Program::kStep, {2, inputs, {}, targets});
+    ASSERT_TRUE(ran.output);
+    EXPECT_EQ(std::isfinite(ran.loss()), target == 1.0F);
+    EXPECT_TRUE(std::all_of(gradients.begin(), gradients.end(), [](float g) { return std::isfinite(g); }));
+    EXPECT_EQ(ran.ranges.empty(), target != 1.0F);
+  }
+}
+
 TEST(DenseGradients, HaveTheBitsOfTheTwoFunctions) {
   for (const DenseShape shape : {DenseShape{10, 300, 130}, DenseShape{100, 40, 20}, DenseShape{12, 5, 3}}) {
     const auto size = [](std::int64_t a, std::int64_t b) { return static_cast<std::size_t>(a * b); };

@@ -124,6 +124,7 @@ class AutogradModel final : public Computation {
       const Wanted expected = wanted(records);
       const at::Tensor loss = loss_sum(outputs, expected) / rows_of(outputs);
       const double mean = loss.item<double>();
+      front_.note_loss(mean);
       score(outputs.detach().contiguous(), expected);
       // Autograd doesn't read the state variables in the backward pass of a step.
       for (std::uint32_t v = 0; v < variables_.size(); ++v)

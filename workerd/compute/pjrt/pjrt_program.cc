@@ -144,7 +144,7 @@ Result<EngineOutput> PjrtProgram::step(const Batch& batch, const StepSeed& seed,
     // Each part of each worker's step has random numbers of its own.
     const PhiloxBlock words =
         random_block(seed.job_seed, stream_of("pjrt step", seed.step), std::uint64_t{seed.rank} << 32 | i);
-    front_.begin(i + 1 == parts->size() ? ready : to_nobody);
+    front_.begin(i + 1 == parts->size() && std::isfinite(output_.loss_sum) ? ready : to_nobody);
     if (Status status = run_stages(batch, (*parts)[i], words.data(), variables); !status)
       return tl::unexpected(status.error());
   }
@@ -277,6 +277,7 @@ Status PjrtProgram::run_stages(const Batch& batch, const Part& part, const std::
   DISTTRAIN_CHECK_EQ(part.stages.size(), plan_.stages.size());
   values.resize(plan_.values);
   std::vector<std::optional<Buffer>> given(plan_.values);
+  bool is_loss_known = false;
   for (std::size_t s = 0; s < plan_.stages.size(); ++s) {
     const PlannedStage& stage = plan_.stages[s];
     std::vector<const Buffer*> taken;
@@ -288,6 +289,12 @@ Status PjrtProgram::run_stages(const Batch& batch, const Part& part, const std::
       values[stage.gives[i]] = &*given[stage.gives[i]];
     }
     for (const std::uint32_t value : stage.dropped) given[value].reset();
+    // In most programs the first stage gives the loss.
+    if (const Buffer* loss = values[plan_.inputs]; loss != nullptr && !std::exchange(is_loss_known, true)) {
+      float mean = 0.0F;
+      if (Status status = loss->read(std::as_writable_bytes(std::span(&mean, 1))); !status) return status;
+      front_.note_loss(mean);
+    }
     if (Status status = settle(stage.settled, given, batch, part, variables); !status) return status;
   }
   return add_figures(part, *values[plan_.inputs], values[plan_.inputs + 1]);

@@ -183,6 +183,10 @@ class Pt2 final : public TorchProgram {
 
   // Writes the results of variables that a stage has given, and announces what is final.
   void write(const LoadedStage& stage, const std::vector<at::Tensor>& values, std::uint64_t examples) {
+    if (stage.written.empty() && stage.final.empty()) return;
+    // In most programs the first stage gives the loss.
+    const at::Tensor& loss = values[first_result("step")];
+    if (loss.defined()) front_.note_loss(loss.item<double>() / static_cast<double>(examples));
     auto final = stage.final.begin();
     const auto announce = [&] { front_.final_whole(*final++); };
     for (const std::uint32_t v : stage.written) {

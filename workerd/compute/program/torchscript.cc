@@ -115,6 +115,7 @@ class TorchScript final : public TorchProgram {
       const c10::IValue returned = call("step", columns);
       const at::Tensor loss = returned.toTupleRef().elements().at(0).toTensor();
       front_.begin(ready);
+      front_.note_loss(loss.item<double>());
       // A step has changed the state variables when it has computed the loss.
       for (std::uint32_t v = 0; v < bound_.size(); ++v)
         if (describe().variables[v].kind == VariableKind::kState) write_state(v, batch.examples);
