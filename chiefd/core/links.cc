@@ -6,10 +6,11 @@
 
 namespace disttrain::chiefd {
 
-void Links::accuse(Instant now, const Link& link, Duration lasts) {
-  Outage& outage = broken_.try_emplace(link, Outage{now - lasts, now, false}).first->second;
+void Links::accuse(Instant now, const Link& link, Duration lasts, const std::string& reason) {
+  Outage& outage = broken_.try_emplace(link, Outage{now - lasts, now}).first->second;
   outage.since = std::min(outage.since, now - lasts);
   outage.told = now;
+  if (!reason.empty()) outage.reason = reason;
 }
 
 void Links::forget(TaskId task) {
@@ -25,9 +26,11 @@ void Links::set_told(const Link& link) {
 }
 
 std::string Links::text(Instant now, const Link& link) const {
-  const Duration lasts = now - broken_.at(link).since;
+  const Outage& outage = broken_.at(link);
+  const Duration lasts = now - outage.since;
   return to_string(link.from) + " can't reach " + to_string(link.to) + " (no answer" +
-         (lasts > Duration::zero() ? " for " + format_duration(lasts) : "") + ")";
+         (lasts > Duration::zero() ? " for " + format_duration(lasts) : "") +
+         (outage.reason.empty() ? "" : "; " + outage.reason) + ")";
 }
 
 }  // namespace disttrain::chiefd

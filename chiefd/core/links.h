@@ -22,11 +22,12 @@ class Links {
     Instant since;         // when `from` last heard `to`
     Instant told;          // when the newest complaint came
     bool is_told = false;  // true: an event has told the operator of the outage
+    std::string reason{};  // what went wrong, as the newest complaint says. Empty if none has said it
   };
 
   // Notes a complaint that the link has been broken for the time `lasts`. The first complaint of an outage sets the
-  // begin of the outage. Later complaints can only make the begin earlier.
-  void accuse(Instant now, const Link& link, Duration lasts);
+  // begin of the outage. Later complaints can only make the begin earlier. `reason` is the sender's, or empty.
+  void accuse(Instant now, const Link& link, Duration lasts, const std::string& reason);
   // Notes that the link works again. Returns the outage that is over. Empty: the link wasn't broken.
   std::map<Link, Outage>::node_type mend(const Link& link) { return broken_.extract(link); }
   // Forgets all links from and to a task. Call this when the task is gone, or when another process has taken its place.
@@ -37,7 +38,8 @@ class Links {
 
   bool is_broken(const Link& link) const { return broken_.count(link) != 0; }
   const std::map<Link, Outage>& broken() const { return broken_; }
-  // Describes a broken link, such as "worker/0 can't reach ps/0 (no answer for 3.2 s)". The link must be broken.
+  // Describes a broken link, such as "worker/0 can't reach ps/0 (no answer for 3.2 s; connection refused)". The
+  // link must be broken.
   std::string text(Instant now, const Link& link) const;
 
  private:

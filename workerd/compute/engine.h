@@ -102,9 +102,9 @@ class EngineSink {
   // kStep: the gradients at the flat words [begin, end) are final, and the engine doesn't read the parameters at these
   // words any more in this step. So the caller may send the gradients, and overwrite the parameters. For a state
   // variable, the "gradient" is its new value. The ranges are in ascending order and without gaps. They begin and end
-  // between two elements. Before finished() without an error they have covered everything, unless the loss isn't finite.
-  // Then the caller should send no gradients, so an engine that knows the loss in time calls ready() no more. The call may
-  // run the event loop, and there the engine may go on with the same computation, up to finished().
+  // between two elements. Before finished() without an error they have covered everything, unless the loss isn't
+  // finite. Then the caller should send no gradients, so an engine that knows the loss in time calls ready() no more.
+  // The call may run the event loop, and there the engine may go on with the same computation, up to finished().
   virtual void ready(std::uint64_t begin, std::uint64_t end) = 0;
 
   // The computation is over: the last call. After an error (out of memory, a label out of range, a dead trainer) the

@@ -46,7 +46,7 @@ void LinkFailures::on_accusation(Turn& turn, const Member& from, const Accusatio
   // In stage kRegather the job has given up the shards of its last generation. A complaint of a ps is about these
   // shards, and says nothing about the shards of the next generation.
   if (!has_channels() || (from.task.role == Role::kPs && stage_.is(Stage::kRegather))) return;
-  links_.accuse(turn.now, link, accusation.lasts);
+  links_.accuse(turn.now, link, accusation.lasts, accusation.reason);
   if (accusation.lasts >= setup_.timeouts.unreachable) judge(turn, from, link);
 }
 
@@ -162,7 +162,7 @@ void LinkFailures::note_reach(Turn& turn, const Member& from, const std::vector<
       continue;
     }
     candidates_.ask_again_after(from.task, turn.now + setup_.timeouts.relink);
-    links_.accuse(turn.now, link, Duration::zero());
+    links_.accuse(turn.now, link, Duration::zero(), "");
     if (generation_.is_owner(task.member) && !links_.broken().at(link).is_told)
       tell(turn, link, "the worker stays out of the job until its link is back");
   }

@@ -13,7 +13,7 @@ class LinksTest : public RecoveryTest {
   // A worker accuses a ps that it can't reach: at once when the channel breaks, and again and again while it stays
   // broken.
   void accuse(JobId job, TaskId from, TaskId to, Duration lasts) {
-    say(from, Accusation{job, generation(job), to, "no answer", lasts});
+    say(from, Accusation{job, generation(job), to, "its host is down", lasts});
   }
   void withdraw(JobId job, TaskId from, TaskId to) {
     say(from, Accusation{job, generation(job), to, "", Duration::zero(), true});
@@ -50,9 +50,9 @@ TEST_F(LinksTest, WorkerThatCannotReachAPsIsRemovedWellBeforeTheStallTimeout) {
   EXPECT_EQ(roster(), (std::vector<Member>{member(worker(1)), member(worker(2))}));
   EXPECT_TRUE(sent<CloseJob>(worker(0)).back().removed);
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
-  EXPECT_EQ(
-      event("link_lost"),
-      "worker/0 can't reach ps/0 (no answer for 3.2 s): the worker is removed from the job until its link is back");
+  EXPECT_EQ(event("link_lost"),
+            "worker/0 can't reach ps/0 (no answer for 3.2 s; its host is down): the worker is removed from the job "
+            "until its link is back");
   EXPECT_EQ(event("worker_lost"), "no event of this kind") << "it isn't the worker that failed";
 }
 
