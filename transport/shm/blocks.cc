@@ -45,7 +45,7 @@ Result<PeerMemory> PeerBlocks::bytes(std::uint64_t block, std::uint64_t offset, 
                                       "; it shares no such bytes");
   Block& held = found->second;
   if (held.mapping == nullptr) {
-    // MAP_POPULATE: the peer has touched all its pages, so this only saves the faults.
+    // MAP_POPULATE saves the faults. An honest peer has touched all pages already.
     void* const address = ::mmap(nullptr, held.bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, held.file.get(), 0);
     if (address == MAP_FAILED)
       return fail(ErrorCode::kUnavailable,

@@ -218,7 +218,8 @@ class ShmCore : public std::enable_shared_from_this<ShmCore> {
 
   void wake_peer() {
     const std::uint64_t one = 1;
-    // It can only fail if the peer has made something else of its descriptor, and then the peer harms only itself.
+    // It fails only if the peer has sent another kind of descriptor. A hostile peer could also let this call block,
+    // because both processes share the descriptor's flags. SECURITY.md names this: such a peer has this process's user.
     static_cast<void>(!::write(link_->wakes_peer.get(), &one, sizeof one));
   }
 
