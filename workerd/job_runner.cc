@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -357,6 +358,7 @@ void JobRunner::compute() {
              : batch_->buffer.batch();
   // Each part draws its own random numbers.
   const std::uint64_t number = compute_->step * prepared_.config.train.accumulate + (parts_ ? parts_->index() : 0);
+  part_end_ = 0;
   arrivals_.open();
   ParametersGate* const gate = core_.begins_early() && !arrivals_.all_here() ? &arrivals_ : nullptr;
   // With train.accumulate the next computation is another part of this batch, in most cases.
@@ -372,11 +374,18 @@ void JobRunner::compute() {
 
 // If the engine computes on this thread, the loop runs here, so that the shards' answers are received meanwhile.
 void JobRunner::ready(std::uint64_t begin, std::uint64_t end) {
-  if (compute_ && parts_)
-    parts_->add(parameters_[compute_->parameters]->floats(), gradients_[compute_->gradients]->floats(), begin, end);
+  if (compute_) add_part(begin, end);
   if (compute_) trace_.ready(end * sizeof(float));
-  if (compute_ && compute_->early && is_last_part()) feed(RangesReady{end});
+  // If the loss of an earlier part isn't finite, the core will skip the step.
+  const bool is_sendable = is_last_part() && std::isfinite(static_cast<float>(step_.loss_sum));
+  if (compute_ && compute_->early && is_sendable) feed(RangesReady{end});
   if (is_inside_start_ && core_.awaits_answers()) world_.loop.poll();
+}
+
+void JobRunner::add_part(std::uint64_t begin, std::uint64_t end) {
+  part_end_ = end;
+  if (parts_)
+    parts_->add(parameters_[compute_->parameters]->floats(), gradients_[compute_->gradients]->floats(), begin, end);
 }
 
 void JobRunner::finished(const Result<EngineOutput>& output) {
@@ -399,6 +408,8 @@ void JobRunner::finished(const Result<EngineOutput>& output) {
 
 // After a part of the step that isn't the last one, the step thread calls work(), which starts the next part.
 void JobRunner::computed(const EngineOutput& output) {
+  // The engine hasn't announced the gradients of an infinite loss.
+  if (const std::uint64_t end = word_count(job_.layout.model); part_end_ < end) add_part(part_end_, end);
   step_.loss_sum += output.loss_sum;
   step_.examples += output.examples;
   if (!output.metrics.empty()) {

@@ -114,6 +114,8 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   void compute();
   void prepare_next();
   void end_computation();
+  // Adds the gradients [begin, end) of a part of the step to those of its other parts.
+  void add_part(std::uint64_t begin, std::uint64_t end);
   void computed(const EngineOutput& output);
   void evaluate();
   void start(const EngineInput& input);
@@ -150,6 +152,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   std::optional<Compute> compute_;           // the step that is due or being computed
   std::optional<StepParts> parts_;           // with train.accumulate > 1
   bool is_step_begun_ = false;               // compute_'s first part has been started
+  std::uint64_t part_end_ = 0;               // the gradients of the current part before this word are added
   StepSums step_;                            // over the parts of compute_ that are done
   std::optional<RunEvaluation> evaluation_;  // the evaluation that is due or runs
   std::optional<EvaluationRun> run_;         // the evaluation that runs
