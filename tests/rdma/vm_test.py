@@ -51,6 +51,7 @@ class VmTest(unittest.TestCase):
 
     def test_contract(self):
         self.in_vm(BUILD / "tests/transport_contract_test", "--gtest_filter=*/rdma*")
+        self.in_vm(BUILD / "tests/transport_places_test", "--gtest_filter=*/rdma")
 
     def test_auto_takes_rdma_between_two_machines(self):
         status, logs = self.train_between_two_machines()
@@ -72,6 +73,7 @@ class VmTest(unittest.TestCase):
         delay = "for name in v0 v1; do tc qdisc add dev $name root netem delay 20ms; done"
         cases = "Rdma.*:RdmaByChoice.AnEnd*:-*Thousand*"
         self.in_vm("sh", "-c", f"{delay}; {BUILD}/tests/transport_rdma_test --gtest_filter={cases}", may_skip=True)
+        self.in_vm("sh", "-c", f"{delay}; {BUILD}/tests/transport_places_test --gtest_filter=*/rdma")
 
     def test_contract_with_lost_packets(self):
         loss = "for name in v0 v1; do tc qdisc add dev $name root netem loss 0.5%; done"

@@ -67,14 +67,17 @@ class End : public ConnectionHandler {
 
   Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
     expect_call_allowed();
+    ++asked;
     if (refuse_landing) return fail(ErrorCode::kData, "no place for this");
+    if (!place.empty()) return place.first(header.payload_bytes);
     landing.assign(header.payload_bytes, std::byte{0});
     return MutableBytes(landing);
   }
   void on_frame(const wire::FrameHeader& header, Bytes control, Bytes payload) override {
     expect_call_allowed();
     if (!payload.empty() && wire::FrameType::kHello < header.type && header.type < wire::FrameType(1000)) {
-      EXPECT_EQ(payload.data(), landing.data()) << "the payload isn't where it was asked to land";
+      EXPECT_EQ(payload.data(), place.empty() ? landing.data() : place.data())
+          << "the payload isn't where it was asked to land";
     }
     frames.push_back({header, {control.begin(), control.end()}, {payload.begin(), payload.end()}});
     if (then) then();
@@ -94,6 +97,8 @@ class End : public ConnectionHandler {
   std::vector<ReceivedFrame> frames;
   std::vector<std::uint64_t> sent;
   std::vector<std::byte> landing;
+  MutableBytes place;                            // where payloads land; empty: in `landing`
+  int asked = 0;                                 // how often this end has said where a payload lands
   std::function<void()> then;                    // after each frame
   std::function<void(std::uint64_t)> then_sent;  // after each on_sent
   bool refuse_landing = false;

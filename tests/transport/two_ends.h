@@ -36,25 +36,6 @@ inline OutgoingFrame answer(Bytes payload, std::uint64_t at) {
   return frame;
 }
 
-// A handler whose payloads belong at one place of its memory.
-class Placed final : public End {
- public:
-  Placed(std::unique_ptr<Connection> c, MutableBytes place) : End(std::move(c)), place_(place) {}
-  Result<MutableBytes> payload_landing(const wire::FrameHeader& header, Bytes) override {
-    ++asked;
-    return place_.first(header.payload_bytes);
-  }
-  void on_frame(const wire::FrameHeader& header, Bytes, Bytes payload) override {
-    EXPECT_EQ(payload.data(), place_.data());
-    frames.push_back({header, {}, {payload.begin(), payload.end()}});
-    if (then) then();
-  }
-  int asked = 0;  // how often it has said where a payload lands
-
- private:
-  const MutableBytes place_;
-};
-
 using Pair = std::pair<std::unique_ptr<Connection>, std::unique_ptr<Connection>>;
 
 // A listener of a transport, and connections with it.

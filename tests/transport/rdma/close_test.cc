@@ -18,8 +18,9 @@ TEST_F(Rdma, NothingIsWrittenIntoMemoryAfterClose) {
     auto [dialled, accepted] = connect();
     dialled->share(arena);
     accepted->share(own);
-    Placed client(std::move(dialled), values.bytes());
-    Placed server(std::move(accepted), landing.bytes());
+    End client(std::move(dialled)), server(std::move(accepted));
+    client.place = values.bytes();
+    server.place = landing.bytes();
     client.start();
     server.start();
     client.send(push(Bytes(values.bytes()), values.bytes()));
@@ -58,7 +59,8 @@ TEST_F(Rdma, ANewArenaAtTheAddressOfAnOldOneIsRegisteredAnew) {
   auto landing = std::make_unique<Memory>(*own, kBytes, Paging::kTouched);
   const std::byte* const address = landing->bytes().data();
   accepted->share(*own);
-  Placed server(std::move(accepted), landing->bytes());
+  End server(std::move(accepted));
+  server.place = landing->bytes();
   server.start();
   later_client.send(push(Bytes(memory.bytes())));
   client.send(push(Bytes(memory.bytes())));
@@ -76,7 +78,8 @@ TEST_F(Rdma, ANewArenaAtTheAddressOfAnOldOneIsRegisteredAnew) {
   landing = std::make_unique<Memory>(*own, kBytes, Paging::kTouched);
   ASSERT_EQ(landing->bytes().data(), address);
   accepted_later->share(*own);
-  Placed later_server(std::move(accepted_later), landing->bytes());
+  End later_server(std::move(accepted_later));
+  later_server.place = landing->bytes();
   later_server.start();
   ASSERT_TRUE(run_until_true([&] { return later_server.frames.size() == 1; }));
   EXPECT_EQ(later_server.frames[0].payload, pattern(kBytes, 9));

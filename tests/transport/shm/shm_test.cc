@@ -42,11 +42,51 @@ class Borrower final : public End {
   const std::byte* seen = nullptr;
 };
 
+// A peer that speaks to the listener by itself, and so may do what it likes with the rings.
+class RawPeer {
+ public:
+  explicit RawPeer(Descriptor connected) : socket_(std::move(connected)) { write_frame(FrameType::kHello); }
+
+  // Sends the rings and the wake-ups to the listener.
+  void open() {
+    const std::array<int, 3> descriptors = {ring.fd(), own_wake_.get(), peer_wake_.get()};
+    send(ShmMessage(), descriptors);
+  }
+  void send(const ShmMessage& message, std::span<const int> descriptors) {
+    const auto sent = send_message(socket_.get(), message, descriptors);
+    EXPECT_TRUE(sent.has_value() && *sent);
+  }
+
+  // Writes a frame without a control part. If it has a place, the payload isn't in the ring.
+  void write_frame(FrameType type, Bytes payload = {}, const std::optional<wire::PayloadPlace>& at = std::nullopt) {
+    wire::FrameHeader fields;
+    fields.type = type;
+    wire::PlaceBytes place{};
+    if (at) place = wire::encode_place(*at);
+    const Bytes place_bytes = at ? Bytes(place) : Bytes();
+    auto header = wire::encode_header(fields, {}, payload, wire::ChecksumKind::kNone, place_bytes);
+    const std::array<iovec, 2> buffers = {iovec{header.data(), header.size()}, iovec{place.data(), place_bytes.size()}};
+    EXPECT_TRUE(writer.write(buffers));
+  }
+  void wake_listener() {
+    const std::uint64_t one = 1;
+    EXPECT_EQ(::write(peer_wake_.get(), &one, sizeof one), 8);
+  }
+
+  RingFile ring = std::move(*RingFile::make());
+  RingWriter writer{ring.state(0), ring.bytes(0)};
+
+ private:
+  const Descriptor socket_;
+  const Descriptor own_wake_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  const Descriptor peer_wake_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+};
+
 class Shm : public TwoEnds {
  protected:
   void SetUp() override { listen(transport, "127.0.0.1:0"); }
 
-  // A peer that speaks to the listener's Unix socket by itself.
+  // A connection to the listener's Unix socket.
   Descriptor connect_raw() const {
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const std::string name = "disttrain/test/" + listener->address();
@@ -57,6 +97,13 @@ class Shm : public TwoEnds {
                         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())),
               0);
     return socket;
+  }
+
+  // The other end of the connection with a peer that has opened it.
+  std::unique_ptr<End> start_server() {
+    auto end = std::make_unique<End>(accepted());
+    end->start();
+    return end;
   }
 
   ShmTransport transport{ShmOptions{.cluster = "test", .is_required = true, .tcp = {}}};
@@ -99,46 +146,19 @@ TEST_F(Shm, ALentPayloadOutlivesItsSender) {
   EXPECT_TRUE(std::ranges::all_of(server.borrowed.bytes, [](std::byte b) { return b == std::byte{7}; }));
 }
 
-TEST_F(Shm, AHandlerThatCannotBorrowGetsACopy) {
-  auto [dialled, accepted] = connect();
-  dialled->share(arena);
-  End client(std::move(dialled)), server(std::move(accepted));
-  client.start();
-  server.start();
-  std::ranges::copy(pattern(kBytes, 2), memory.bytes().begin());
-  client.send(push(Bytes(memory.bytes())));
-  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
-  EXPECT_EQ(server.landing, pattern(kBytes, 2));
-}
-
-TEST_F(Shm, MemoryOfAnotherArenaTravelsAsBytes) {
-  auto [dialled, accepted] = connect();
-  dialled->share(arena);
-  End client(std::move(dialled)), server(std::move(accepted));
-  client.start();
-  server.start();
-  const auto elsewhere = pattern(kBytes, 3);
-  client.send(push(elsewhere));
-  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
-  EXPECT_EQ(server.landing, elsewhere);
-}
-
-TEST_F(Shm, AnAnswerIsWrittenIntoTheOfferedMemory) {
-  auto [dialled, accepted] = connect();
-  dialled->share(arena);
+TEST_F(Shm, AnAnswerIsInTheOfferedMemoryWhenSendReturns) {
   constexpr std::size_t kAt = 4096;
-  Placed client(std::move(dialled), memory.bytes().subspan(kAt));
-  End server(std::move(accepted));
+  auto [dialled, accepted] = connect();
+  dialled->share(arena);
+  End client(std::move(dialled)), server(std::move(accepted));
   client.start();
   server.start();
+  client.place = memory.bytes().subspan(kAt);
   client.send(push({}, memory.bytes()));
   ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
   const auto values = pattern(5000, 4);
   server.send(answer(values, kAt));
-  EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(kAt, values.size()), values)) << "already while it is sent";
-  ASSERT_TRUE(run_until_true([&] { return client.frames.size() == 1; }));
-  EXPECT_EQ(client.frames[0].payload, values);
-  EXPECT_EQ(server.connection->bytes_sent(), client.connection->bytes_received());
+  EXPECT_TRUE(std::ranges::equal(memory.bytes().subspan(kAt, values.size()), values));
 }
 
 // Otherwise the peer would write its answers into the memory of the earlier offer.
@@ -157,62 +177,19 @@ TEST_F(Shm, AnOfferThatThePeerCannotTakeClosesTheConnection) {
   EXPECT_NE(client.reason.message.find("can't offer other memory"), std::string::npos) << client.reason.message;
 }
 
-TEST_F(Shm, AnAnswerThatIsNotOfferedAPlaceTravelsAsBytes) {
-  auto [dialled, accepted] = connect();
-  End client(std::move(dialled)), server(std::move(accepted));
-  client.start();
-  server.start();
-  const auto values = pattern(5000, 5);
-  server.send(answer(values, 0));
-  ASSERT_TRUE(run_until_true([&] { return client.frames.size() == 1; }));
-  EXPECT_EQ(client.landing, values);
-}
-
-TEST_F(Shm, AnAnswerAtAWrongPlaceClosesTheConnection) {
-  auto [dialled, accepted] = connect();
-  dialled->share(arena);
-  Placed client(std::move(dialled), memory.bytes().subspan(4096));
-  End server(std::move(accepted));
-  client.start();
-  server.start();
-  client.send(push({}, memory.bytes()));
-  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
-  server.send(answer(pattern(100, 6), 0));
-  ASSERT_TRUE(run_until_true([&] { return client.closed == 1; }));
-  EXPECT_EQ(client.reason.code, ErrorCode::kData);
-  EXPECT_NE(client.reason.message.find("in memory that isn't offered for it"), std::string::npos)
-      << client.reason.message;
-}
-
 // The peer's wake-up may come late, when its bytes were read already. Then the end must ask for the next one.
 TEST_F(Shm, AWakeUpWithoutBytesDoesNotHideTheNextOne) {
-  const Descriptor socket = connect_raw();
-  Result<RingFile> ring = RingFile::make();
-  ASSERT_TRUE(ring);
-  const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  RingWriter writer(ring->state(0), ring->bytes(0));
-  auto header = wire::encode_header(hello_frame().header, {}, {}, wire::ChecksumKind::kNone);
-  iovec buffer{header.data(), header.size()};
-  ASSERT_TRUE(writer.write({&buffer, 1}));
-  const std::array<int, 3> descriptors = {ring->fd(), mine.get(), theirs.get()};
-  const auto sent = send_message(socket.get(), ShmMessage(), descriptors);
-  ASSERT_TRUE(sent.has_value() && *sent);
-  ASSERT_TRUE(run_until_true([this] { return !arrivals.empty(); }));
-  End server(arrivals.back()->adopt(loop));
-  arrivals.clear();
-  server.start();
+  RawPeer peer(connect_raw());
+  peer.open();
+  const auto end = start_server();
   run_ready(loop);
-  const std::uint64_t one = 1;
-  ASSERT_TRUE(writer.must_wake_reader());
-  ASSERT_EQ(::write(theirs.get(), &one, sizeof one), 8);
+  ASSERT_TRUE(peer.writer.must_wake_reader());
+  peer.wake_listener();
   run_ready(loop);
-  wire::FrameHeader control;
-  control.type = FrameType::kControl;
-  header = wire::encode_header(control, {}, {}, wire::ChecksumKind::kNone);
-  ASSERT_TRUE(writer.write({&buffer, 1}));
-  ASSERT_TRUE(writer.must_wake_reader());
-  ASSERT_EQ(::write(theirs.get(), &one, sizeof one), 8);
-  ASSERT_TRUE(run_until_true([&] { return server.frames.size() == 1; }));
+  peer.write_frame(FrameType::kControl);
+  ASSERT_TRUE(peer.writer.must_wake_reader());
+  peer.wake_listener();
+  ASSERT_TRUE(run_until_true([&] { return end->frames.size() == 1; }));
 }
 
 TEST_F(Shm, APeerOnAnotherHostIsToldApart) {
@@ -310,35 +287,20 @@ TEST_F(Shm, APeerWithAFileThatIsNotARingIsRefused) {
 
 TEST_F(Shm, APeerThatScribblesOverTheRingsIsClosed) {
   for (const int direction : {0, 1}) {
-    const Descriptor socket = connect_raw();
-    Result<RingFile> ring = RingFile::make();
-    ASSERT_TRUE(ring);
-    const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    RingWriter writer(ring->state(0), ring->bytes(0));
-    const OutgoingFrame first = hello_frame();
-    auto header = wire::encode_header(first.header, {}, {}, wire::ChecksumKind::kNone);
-    const iovec buffer{header.data(), header.size()};
-    ASSERT_TRUE(writer.write({&buffer, 1}));
-    const std::array<int, 3> descriptors = {ring->fd(), mine.get(), theirs.get()};
-    const auto sent = send_message(socket.get(), ShmMessage(), descriptors);
-    ASSERT_TRUE(sent.has_value() && *sent);
-    ASSERT_TRUE(run_until_true([this] { return !arrivals.empty(); }));
-    End server(arrivals.back()->adopt(loop));
-    arrivals.clear();
-    server.start();
+    RawPeer peer(connect_raw());
+    peer.open();
+    const auto end = start_server();
     run_ready(loop);
     if (direction == 0) {
-      ring->state(0).written = ~std::uint64_t{0} / 2;
-      const std::uint64_t one = 1;
-      ASSERT_EQ(::write(theirs.get(), &one, sizeof one), 8);
+      peer.ring.state(0).written = ~std::uint64_t{0} / 2;
+      peer.wake_listener();
     } else {
-      ring->state(1).read = ~std::uint64_t{0} / 2;
-      server.send(FrameType::kControl, 1, {});
+      peer.ring.state(1).read = ~std::uint64_t{0} / 2;
+      end->send(FrameType::kControl, 1, {});
     }
-    ASSERT_TRUE(run_until_true([&] { return server.closed == 1; }));
-    EXPECT_EQ(server.reason.code, ErrorCode::kData);
-    EXPECT_NE(server.reason.message.find("damaged the memory that it shares"), std::string::npos)
-        << server.reason.message;
+    ASSERT_TRUE(run_until_true([&] { return end->closed == 1; }));
+    EXPECT_EQ(end->reason.code, ErrorCode::kData);
+    EXPECT_NE(end->reason.message.find("damaged the memory that it shares"), std::string::npos) << end->reason.message;
   }
 }
 
@@ -357,29 +319,15 @@ TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
   const Descriptor good = memory_file(8192, true), unsealed = memory_file(8192, false);
   std::uint64_t refused = 0;
   for (const wire::PayloadPlace& place : kPlaces) {
-    const Descriptor socket = connect_raw();
-    Result<RingFile> ring = RingFile::make();
-    ASSERT_TRUE(ring);
-    const Descriptor mine(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), theirs(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    RingWriter writer(ring->state(0), ring->bytes(0));
-    auto header = wire::encode_header(hello_frame().header, {}, {}, wire::ChecksumKind::kNone);
+    RawPeer peer(connect_raw());
     const std::vector<std::byte> payload(place.kind == Kind::kInFrame ? 0 : 64);
-    wire::FrameHeader push;
-    push.type = FrameType::kPush;
-    auto placed = wire::encode_place(place);
-    auto second = wire::encode_header(push, {}, payload, wire::ChecksumKind::kNone, placed);
-    const std::array<iovec, 3> buffers = {iovec{header.data(), header.size()}, iovec{second.data(), second.size()},
-                                          iovec{placed.data(), placed.size()}};
-    ASSERT_TRUE(writer.write(buffers));
-    const std::array<int, 3> descriptors = {ring->fd(), mine.get(), theirs.get()};
-    const auto opened = send_message(socket.get(), ShmMessage(), descriptors);
-    ASSERT_TRUE(opened.has_value() && *opened);
+    peer.write_frame(FrameType::kPush, payload, place);
+    peer.open();
     ShmMessage block;
     block.kind = ShmMessage::Kind::kBlock;
     block.block = place.block == 2 ? 2 : 1;
     const int file = place.block == 2 ? unsealed.get() : good.get();
-    const auto shared = send_message(socket.get(), block, {&file, 1});
-    ASSERT_TRUE(shared.has_value() && *shared);
+    peer.send(block, {&file, 1});
     // The file of block 2 may arrive together with the rings. Then the listener refuses the peer.
     ASSERT_TRUE(run_until_true([&] { return !arrivals.empty() || listener->refused() == refused + 1; }));
     refused = listener->refused();
@@ -387,12 +335,10 @@ TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
       EXPECT_EQ(place.block, 2u);
       continue;
     }
-    End server(arrivals.back()->adopt(loop));
-    arrivals.clear();
-    server.start();
-    ASSERT_TRUE(run_until_true([&] { return server.closed == 1; }));
-    EXPECT_EQ(server.reason.code, ErrorCode::kData) << server.reason.message;
-    EXPECT_TRUE(server.frames.empty());
+    const auto end = start_server();
+    ASSERT_TRUE(run_until_true([&] { return end->closed == 1; }));
+    EXPECT_EQ(end->reason.code, ErrorCode::kData) << end->reason.message;
+    EXPECT_TRUE(end->frames.empty());
   }
 }
 
