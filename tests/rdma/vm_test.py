@@ -80,13 +80,16 @@ class VmTest(unittest.TestCase):
         self.in_vm("sh", "-c", f"{loss}; {BUILD}/tests/transport_contract_test --gtest_filter=*/rdma")
 
     def test_bits(self):
-        self.system_test("test_bits_are_those_over_tcp")
+        self.system_test("test_bits_are_those_over_tcp", "test_steps_that_begin_early_have_the_bits_of_others")
 
     def test_modes(self):
         self.system_test("test_each_mode_trains", "test_auto_takes_shared_memory_on_one_host")
 
     def test_kills(self):
         self.system_test("test_kills_are_overcome")
+
+    def test_kills_while_steps_begin_early(self):
+        self.system_test("test_kills_are_overcome_while_steps_begin_early")
 
     def test_failures(self):
         self.system_test("test_a_wire_that_was_cut_is_used_again", "test_too_little_locked_memory_is_one_sentence")

@@ -1,20 +1,18 @@
 """Workers and ps exchange tensors by RDMA, between two addresses of one machine: with the same bits as over TCP, and with
 each failure noticed and overcome. Needs two RDMA devices with the addresses 10.77.0.1 and 10.77.0.2 (tests/rdma)."""
-import os
 import re
-import signal
 import subprocess
 import time
 import unittest
 from pathlib import Path
 
-from harness import BIN, DIGITS, SystemTest
+from harness import BIN, SystemTest
 from ports import free_ports
-from shm_test import JOB
+from wires import EARLY, WireTest
 
 CLUSTER = """
 [cluster]
-name = "rdma"
+name = "{name}"
 [chief]
 address = "10.77.0.1:{}"
 state_directory = "{folder}/chief"
@@ -50,7 +48,7 @@ HAS_DEVICE = bool(list(Path("/sys/class/infiniband").glob("*")))
 class WithoutADeviceTest(SystemTest):
     def test_one_sentence_says_so(self):
         path = self.folder / "cluster.toml"
-        text = CLUSTER.format(*free_ports(5), kind="rdma", folder=self.folder)
+        text = CLUSTER.format(*free_ports(5), name="rdma", kind="rdma", folder=self.folder)
         path.write_text(text.replace("10.77.0.1", "127.0.0.1").replace("10.77.0.2", "127.0.0.1"))
         outcome = self.run_program("psd", "--cluster", path, "--index", "0")
         self.assertEqual(outcome.code, 69)
@@ -60,22 +58,10 @@ class WithoutADeviceTest(SystemTest):
 
 @unittest.skipUnless(HAS_DEVICE, "this host has no RDMA device")
 @unittest.skipUnless("10.77.0.1/" in addresses() and "10.77.0.2/" in addresses(), "the devices have other addresses")
-class RdmaTest(SystemTest):
-    def cluster(self, kind):
-        path = self.folder / f"{kind}.toml"
-        path.write_text(CLUSTER.format(*free_ports(5), kind=kind, folder=self.folder / kind))
-        return path
-
-    def write_job(self, mode, train, checkpoint="", layers="[784, 400, 10]"):
-        path = self.folder / "job.toml"
-        path.write_text(JOB.format(mode=mode, train=train, layers=layers, checkpoint=checkpoint, digits=DIGITS))
-        return path
-
-    def hash_over(self, kind, job):
-        outcome = self.run_program("disttrain", "up", self.cluster(kind), "--job", job, "--json")
-        result = self.assert_finished(outcome)
-        self.assertEqual(result["transport"], {"auto": "shm"}.get(kind, kind))
-        return result["evaluation"]["parameters_hash"]
+class RdmaTest(WireTest):
+    CLUSTER = CLUSTER
+    LAYERS = "[784, 400, 10]"
+    STEPS = 5  # the machine is slow
 
     def test_bits_are_those_over_tcp(self):
         for train in ("steps = 20", "steps = 20\npipeline = 1"):
@@ -103,32 +89,27 @@ class RdmaTest(SystemTest):
     def test_auto_takes_shared_memory_on_one_host(self):
         self.hash_over("auto", self.write_job("sync", "steps = 10"))
 
-    def start_long(self, kind="rdma"):
-        cluster = self.cluster(kind)
-        (self.folder / "checkpoints").mkdir()
-        job = self.write_job("sync", "steps = 1000000",
-                             f'[checkpoint]\ndirectory = "{self.folder}/checkpoints"\nevery_steps = 10')
-        self.up = self.start("disttrain", "up", cluster, "--job", job, "--json")
-        self.until_steps(20, "--cluster", cluster)
-        return cluster
+    def test_steps_that_begin_early_have_the_bits_of_others(self):
+        self.check_steps_that_begin_early("rdma", steps=10)
 
     def test_kills_are_overcome(self):
-        cluster = self.start_long()
-        for task in ("worker/0", "ps/1", "worker/1", "ps/0"):
-            before = self.status("--cluster", cluster)
-            os.kill(self.pid_of(before, task), signal.SIGKILL)
-            self.until(f"steps after the loss of {task}", lambda: self.has_moved(cluster, before, task))
+        self.check_kills(("worker/0", "ps/1", "worker/1", "ps/0"), "sync")
+
+    def test_kills_are_overcome_while_steps_begin_early(self):
+        self.check_kills(("worker/0", "ps/1"), "async", EARLY)
+
+    def check_kills(self, tasks, mode, layers=None):
+        cluster = self.start_long("rdma", mode, layers)
+        self.kill_one_after_another(cluster, tasks)
         self.assertEqual(self.status("--cluster", cluster)["transport"], "rdma")
-        self.up.send_signal(signal.SIGKILL)
-        for pid in self.processes_of_this_test():
-            os.kill(pid, signal.SIGKILL)
+        self.kill_all()
         self.until("the registrations to be gone", lambda: counted("mr") == 0 and counted("qp") == 0)
 
     def test_a_wire_that_was_cut_is_used_again(self):
         # The interfaces stay up: if one goes down under load, soft-RoCE's own queue pair for connection requests doesn't
         # recover (Linux 6.1; rping fails then too). All that the tasks say to each other goes over the wire. So `up` doesn't
         # hear the chief either, and may start another one.
-        cluster = self.start_long()
+        cluster = self.start_long("rdma", "sync")
         before = self.status("--cluster", cluster)
         for name in ("v0", "v1"):
             subprocess.run(["tc", "qdisc", "add", "dev", name, "root", "netem", "loss", "100%"], check=True)
@@ -137,16 +118,8 @@ class RdmaTest(SystemTest):
             subprocess.run(["tc", "qdisc", "del", "dev", name, "root"], check=True)
         self.until("a rollback", lambda: (self.status("--cluster", cluster) or before)["generation"] > before["generation"])
         before = self.status("--cluster", cluster)
-        self.until("steps after the cut", lambda: self.has_moved(cluster, before, None))
+        self.until("steps after the cut", lambda: self.has_moved(cluster, before))
         self.until("the wire", lambda: (self.status("--cluster", cluster) or before)["transport"] == "rdma")
-
-    def has_moved(self, cluster, before, task):
-        now = self.status("--cluster", cluster)
-        if not now or now["state"] != "running" or not now["global_step"]:
-            return False
-        if task and self.pid_of(now, task) in (None, self.pid_of(before, task)):
-            return False
-        return now["generation"] > before["generation"] or now["global_step"] > before["global_step"] + 5
 
 
 if __name__ == "__main__":
