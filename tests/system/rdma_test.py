@@ -46,11 +46,20 @@ HAS_DEVICE = bool(list(Path("/sys/class/infiniband").glob("*")))
 
 @unittest.skipIf(HAS_DEVICE, "this host has an RDMA device")
 class WithoutADeviceTest(SystemTest):
-    def test_one_sentence_says_so(self):
-        path = self.folder / "cluster.toml"
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.folder / "cluster.toml"
         text = CLUSTER.format(*free_ports(5), name="rdma", kind="rdma", folder=self.folder)
-        path.write_text(text.replace("10.77.0.1", "127.0.0.1").replace("10.77.0.2", "127.0.0.1"))
-        outcome = self.run_program("psd", "--cluster", path, "--index", "0")
+        self.cluster.write_text(text.replace("10.77.0.1", "127.0.0.1").replace("10.77.0.2", "127.0.0.1"))
+
+    def test_up_says_so_before_it_starts_a_task(self):
+        outcome = self.run_program("disttrain", "up", self.cluster, "--job", self.job())
+        self.assertEqual(outcome.code, 69, str(outcome))
+        self.assertEqual(outcome.err, "disttrain up: transport.kind = \"rdma\": this host has no RDMA device that this process "
+                                      "may use; `disttrain doctor` checks them\n")
+
+    def test_a_task_says_so_in_one_sentence(self):
+        outcome = self.run_program("psd", "--cluster", self.cluster, "--index", "0")
         self.assertEqual(outcome.code, 69)
         self.assertRegex(outcome.err, r"can't listen on 127.0.0.1:\d+ by RDMA \(transport.kind = \"rdma\"\): this host has no "
                                       r"RDMA device that this process may use; `disttrain doctor` checks them")

@@ -24,6 +24,11 @@ Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config,
                                       "\" is unknown to this version; expected \"auto\", \"tcp\", \"shm\" or \"rdma\"");
 }
 
+Status check_devices(const TransportConfig& config) {
+  if (config.kind != "rdma" || has_rdma_devices()) return {};
+  return fail(ErrorCode::kUnavailable, "transport.kind = \"rdma\": " + no_rdma_devices().value().message);
+}
+
 std::unique_ptr<Transport> make_client_transport() {
   return std::make_unique<TcpTransport>();
 }

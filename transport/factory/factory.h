@@ -20,6 +20,10 @@ namespace disttrain::transport {
 Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config, const std::string& cluster,
                                                   std::function<void(const std::string&)> warn = {});
 
+// Finds out whether this host has the devices that the transport can't do without. kUnavailable: it lacks one, so a
+// task with this configuration would end at once. Only looks at files, so it costs little.
+Status check_devices(const TransportConfig& config);
+
 // Makes a transport for the command line, which has no cluster.toml. This transport reaches every task.
 std::unique_ptr<Transport> make_client_transport();
 

@@ -31,6 +31,11 @@ bool has_rdma_devices() {
          ::access("/dev/infiniband/rdma_cm", R_OK | W_OK) == 0;
 }
 
+tl::unexpected<Error> no_rdma_devices() {
+  return fail(ErrorCode::kUnavailable,
+              "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
+}
+
 tl::unexpected<Error> rdma_error(const std::string& what, int error) {
   std::string text = "can't " + what + ": " + system_words(error);
   if (error == ENOMEM)

@@ -27,6 +27,9 @@ namespace disttrain::transport {
 // Whether this host has an RDMA device that processes may use. Only looks at files, so it costs little.
 bool has_rdma_devices();
 
+// The error of a process that needs RDMA on a host without such a device.
+tl::unexpected<Error> no_rdma_devices();
+
 // An error of a verb or of rdma_cm: "can't WHAT: REASON". ENOMEM names the limit of locked memory.
 tl::unexpected<Error> rdma_error(const std::string& what, int error);
 

@@ -72,9 +72,7 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
   void resolve(const Endpoint& endpoint) {
     if (!done_) return;
     endpoint_ = endpoint;
-    if (!has_rdma_devices())
-      return fail_with(ErrorCode::kUnavailable,
-                       "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
+    if (!has_rdma_devices()) return fail_with(no_rdma_devices().value());
     if (own_host_ == OwnHost::kRefuse && is_of_this_host(endpoint))
       return fail_with(ErrorCode::kUnavailable, "the address is one of this host");
     if (const auto why = devices_->why_not(host_of(endpoint))) return fail_with(ErrorCode::kUnavailable, *why);

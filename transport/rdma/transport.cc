@@ -100,10 +100,8 @@ Result<std::unique_ptr<Listener>> RdmaTransport::listen(asio::io_context& loop, 
   Result<std::unique_ptr<Listener>> base = base_->listen(loop, address, limits, on_arrival);
   if (!base) return base;
   Result<std::unique_ptr<Listener>> rdma =
-      has_rdma_devices()
-          ? listen_rdma(loop, (*base)->address(), limits, devices_, traffic_, std::move(on_arrival))
-          : fail(ErrorCode::kUnavailable,
-                 "this host has no RDMA device that this process may use; `disttrain doctor` checks them");
+      has_rdma_devices() ? listen_rdma(loop, (*base)->address(), limits, devices_, traffic_, std::move(on_arrival))
+                         : no_rdma_devices();
   if (rdma) return std::make_unique<TwoListeners>(std::move(*base), std::move(*rdma));
   const std::string why = "can't listen on " + (*base)->address() + " by RDMA (transport.kind = \"" + name() +
                           "\"): " + rdma.error().message;

@@ -12,6 +12,7 @@
 #include "common/daemon/host.h"
 #include "tools/disttrain/up/program_path.h"
 #include "tools/disttrain/up/run_folder.h"
+#include "transport/factory/factory.h"
 #include "transport/tcp/socket.h"
 
 namespace disttrain::cli {
@@ -76,6 +77,9 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(asio::io_context& loop
   if (!folder) return tl::unexpected<Error>(std::move(folder.error()));
   std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, *folder, options));
   if (Status made = cluster->make_config(options); !made) return tl::unexpected<Error>(std::move(made.error()));
+  if (cluster->own_tasks_.back().role != Role::kChief)  // the chief itself only uses TCP
+    if (Status found = transport::check_devices(cluster->config_.transport); !found)
+      return tl::unexpected<Error>(std::move(found.error()));
   if (cluster->own_tasks_.front().role == Role::kChief)
     if (Status started = cluster->spawn(0); !started) return tl::unexpected<Error>(std::move(started.error()));
   auto registration =

@@ -29,9 +29,9 @@ struct LocalClusterOptions {
 
 class LocalCluster {
  public:
-  // First binds the sockets of all daemons, so that it can report a port in use before any daemon has started. Then
-  // starts the chief, if the chief's address is on this host. On an error, stops what it has started and removes the
-  // run folder.
+  // First binds the sockets of all daemons, and looks for the devices that the transport needs. So it can report a port
+  // in use or a missing device before any daemon has started. Then starts the chief, if the chief's address is on this
+  // host. On an error, stops what it has started and removes the run folder.
   static Result<std::unique_ptr<LocalCluster>> start(asio::io_context& loop, const LocalClusterOptions& options);
   // Starts the ps, workers and evaluators. Call it after the chief has accepted the user's job. Otherwise the tasks
   // might begin to train another job, which is in the chief's journal. If the chief then refused the user's job, `up`
