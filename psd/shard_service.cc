@@ -305,11 +305,13 @@ void ShardService::on_peer_unreachable(ShardId peer, Duration lasts, const std::
   const TaskId other = job_->owners.at(peer.value).ps.task;
   const std::string reason =
       name() + " can't reach shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
-  place_.log.warn(reason);
+  // The link dials again and again. It would log the same sentence each time.
+  if (std::exchange(complaints_[peer], reason) != reason) place_.log.warn(reason);
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
 }
 
 void ShardService::on_peer_reached(ShardId peer) {
+  complaints_.erase(peer);
   const TaskId other = job_->owners.at(peer.value).ps.task;
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
 }

@@ -10,6 +10,8 @@ namespace {
 // The ps has shard 0, the pacer. The test plays another ps, which has shard 1.
 class PeerLinkTest : public PsShell {
  protected:
+  using PsShell::PsShell;
+
   void create_pacer() {
     CreateShards order = this->order(2, 1, "sync");
     order.owners[1] = Owner{other_, "127.0.0.1:1"};
@@ -36,6 +38,11 @@ class PeerLinkTest : public PsShell {
 
   wire::ScratchBuffer scratch_;
   const Member other_{TaskId{Role::kPs, 1}, Incarnation(4712)};
+};
+
+class LoudPeerLinkTest : public PeerLinkTest {
+ protected:
+  LoudPeerLinkTest() : PeerLinkTest(2, std::chrono::milliseconds(500), 4, "warn") {}
 };
 
 TEST_F(PeerLinkTest, ALinkLostBeforeItCarriedAnythingGivesNoVerdict) {
@@ -81,7 +88,8 @@ TEST_F(PeerLinkTest, APeerOfWhichNothingComesIsAccused) {
   EXPECT_GT(peer->alive, 0) << "this end has shown life";
 }
 
-TEST_F(PeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgain) {
+TEST_F(LoudPeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgainAndLoggedOnce) {
+  testing::internal::CaptureStderr();
   CreateShards order = this->order(2, 1, "sync");
   order.owners[0] = Owner{other_, "127.0.0.1:1"};
   ASSERT_TRUE(until([&] { return chief_.connected(); }));
@@ -92,6 +100,10 @@ TEST_F(PeerLinkTest, APacerThatDoesNotAnswerIsAccusedAgainAndAgain) {
   std::optional<Accusation> second;
   ASSERT_TRUE(until([&] { return (second = chief_.take<Accusation>()).has_value(); }));
   EXPECT_GT(second->lasts, first->lasts);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::size_t told = log.find("can't reach shard 0");
+  ASSERT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("can't reach shard 0", told + 1), std::string::npos) << log;
 }
 
 // The peer's process hangs: its host accepts the connection, but nobody reads from it.

@@ -112,9 +112,9 @@ class FakePeer final : public transport::ConnectionHandler {
 class PsShell : public testing::Test {
  protected:
   // heartbeat: the heartbeat timeout of the ps and the chief. credits: how many push frames a channel may have under
-  // way.
+  // way. log_level: as log.level in cluster.toml.
   explicit PsShell(std::uint32_t threads = 2, Duration heartbeat = std::chrono::milliseconds(500),
-                   std::uint32_t credits = 4);
+                   std::uint32_t credits = 4, const std::string& log_level = "error");
   ~PsShell() override;
 
   bool until(const std::function<bool()>& done) { return run_until(loop_, done); }
