@@ -1,6 +1,5 @@
 """Workers and ps exchange tensors by RDMA, between two addresses of one machine: with the same bits as over TCP, and with
 each failure noticed and overcome. Needs two RDMA devices with the addresses 10.77.0.1 and 10.77.0.2 (tests/rdma)."""
-import re
 import subprocess
 import time
 import unittest
@@ -89,11 +88,13 @@ class RdmaTest(WireTest):
         cluster = self.cluster("rdma")
         job = self.write_job("sync", "steps = 10")
         # Root may lock any amount with the capability ipc_lock.
-        self.start_command("prlimit", "--memlock=65536", "setpriv", "--bounding-set=-ipc_lock", BIN / "disttrain", "up", cluster,
-                           "--job", job, "--json")
-        sentence = re.compile(r"can't register \d+ bytes with the RDMA device: .*; this process may lock 64 KiB of memory, .*"
-                              r"run `ulimit -l unlimited`, or install the drop-ins for RDMA \(LimitMEMLOCK\)")
-        self.until("the reason", lambda: sentence.search(str(self.run_program("disttrain", "logs", "--cluster", cluster))))
+        outcome = self.finish(self.start_command(
+            "prlimit", "--memlock=65536", "setpriv", "--bounding-set=-ipc_lock", BIN / "disttrain", "up", cluster, "--job", job))
+        self.assertEqual(outcome.code, 78, str(outcome))
+        self.assertRegex(outcome.err, r"can't listen on 10.77.0.\d:\d+ by RDMA \(transport.kind = \"rdma\"\): can't register \d+ "
+                                      r"bytes with the RDMA device: .*; this process may lock 64 KiB of memory, .*run `ulimit -l "
+                                      r"unlimited`, or install the drop-ins for RDMA \(LimitMEMLOCK\)")
+        self.assertNotIn("restarting", outcome.err)
 
     def test_auto_takes_shared_memory_on_one_host(self):
         self.hash_over("auto", self.write_job("sync", "steps = 10"))

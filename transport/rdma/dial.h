@@ -20,6 +20,7 @@ void dial_rdma(asio::io_context& loop, const std::string& address, const Outgoin
                std::function<void(Result<std::unique_ptr<Connection>>)> done);
 
 // Listens at `address`, which has a port. Null channels of peers are refused with a reason that their logs show.
+// kConfig: no device has the address, or the process needs RDMA and may not even lock the memory of one connection.
 Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& loop, const std::string& address,
                                               const ListenerLimits& limits, std::shared_ptr<RdmaDevices> devices,
                                               std::shared_ptr<Traffic> traffic,

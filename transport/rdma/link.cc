@@ -12,6 +12,7 @@ namespace disttrain::transport {
 namespace {
 
 constexpr std::uint32_t kAllSlots = kRdmaSlots + kRdmaSpareSlots;  // of each direction
+constexpr std::size_t kBytesOfSlots = std::size_t{2} * kAllSlots * kRdmaSlotBytes;
 constexpr std::uint32_t kMaxSendWork = kAllSlots + kRdmaMaxWrites + kRdmaMaxReads;
 constexpr std::uint8_t kMaxReadsAtOnce = 16;  // of a queue pair, in each direction, if the devices can
 // 4.096 us * 2^16 = 0.27 s: then a device sends again what wasn't acknowledged. By itself rdma_cm takes 2 s, so the
@@ -52,6 +53,13 @@ RdmaLink::~RdmaLink() {
   end();
 }
 
+Status RdmaLink::try_memory(RdmaDevices& devices, ibv_context* device) {
+  auto domain = devices.domain(device);
+  if (!domain) return tl::unexpected(domain.error());
+  const auto slots = RdmaBuffer::make(std::move(*domain), kBytesOfSlots);
+  return slots ? Status() : tl::unexpected(slots.error());
+}
+
 Status RdmaLink::set_up() {
   std::uint8_t ack_timeout = kAckTimeout;  // an old kernel that doesn't know the option keeps its longer time
   ::rdma_set_option(id_.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout, sizeof ack_timeout);
@@ -73,7 +81,7 @@ Status RdmaLink::set_up() {
   wanted.cap.max_send_sge = 1;
   wanted.cap.max_recv_sge = 1;
   if (::rdma_create_qp(id_.get(), domain_->get(), &wanted) != 0) return rdma_error("make a queue pair", errno);
-  auto slots = RdmaBuffer::make(domain_, std::size_t{2} * kAllSlots * kRdmaSlotBytes);
+  auto slots = RdmaBuffer::make(domain_, kBytesOfSlots);
   // A stranger may cause this error, so other connections still try RDMA.
   if (!slots) return tl::unexpected(slots.error());
   slots_ = std::move(*slots);

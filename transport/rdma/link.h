@@ -40,6 +40,9 @@ class RdmaLink {
   ~RdmaLink();
   RdmaLink(const RdmaLink&) = delete;
 
+  // Whether this process may lock the memory that each link needs: registers it with the device, and frees it again.
+  static Status try_memory(RdmaDevices& devices, ibv_context* device);
+
   // Call them once, after make(): ask for a connection, or accept one. `peer` comes from the other end's request.
   Status connect();
   Status accept(const rdma_conn_param& asked, const RdmaGreeting& peer);
