@@ -46,7 +46,13 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
   void begin(Duration deadline) {
     timer_.expires_after(deadline);
     timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
-      if (!error) self->fail_with(ErrorCode::kUnavailable, "no answer in time");
+      if (error) return;
+      // rdma_cm itself would ask for much longer.
+      self->fail_with(ErrorCode::kUnavailable,
+                      self->link_
+                          ? "no answer in time; the host there may have no RDMA device, or a firewall drops the "
+                            "packets (RoCE: UDP port 4791)"
+                          : "no answer in time");
     });
     const Result<HostAndPort> parsed = parse_address(address_);
     if (!parsed)

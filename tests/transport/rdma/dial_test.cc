@@ -34,6 +34,22 @@ TEST_F(Rdma, AnAddressWithoutADeviceIsAConfigError) {
       << made.error().message;
 }
 
+// The address is known, but no answer comes by RDMA. So it is with a host that has no device.
+TEST_F(Rdma, AHostThatDoesNotAnswerMayHaveNoDevice) {
+  if (output_of("ip link show v0").find("does not exist") != std::string::npos)
+    GTEST_SKIP() << "the devices aren't those of tests/rdma";
+  connect();  // so the neighbour is known
+  for (const std::string name : {"v0", "v1"})
+    EXPECT_EQ(output_of("tc qdisc add dev " + name + " root netem loss 100%"), "");
+  std::optional<Result<std::unique_ptr<Connection>>> result;
+  transport.for_steps().dial(loop, listener->address(), hello_frame(), std::chrono::seconds(3),
+                             [&result](auto r) { result = std::move(r); });
+  EXPECT_TRUE(run_until_true([&result] { return result.has_value(); }));
+  for (const std::string name : {"v0", "v1"}) EXPECT_EQ(output_of("tc qdisc del dev " + name + " root"), "");
+  ASSERT_FALSE(*result);
+  EXPECT_NE(result->error().message.find("may have no RDMA device"), std::string::npos) << result->error().message;
+}
+
 // Two ends of processes that need not use RDMA. Here RDMA is used within one host nevertheless.
 class RdmaByChoice : public Rdma {
  protected:
