@@ -27,6 +27,14 @@ void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival, const H
   if (hello.cluster != startup_.cluster.name)
     return refuse(*arrival, ErrorCode::kConfig,
                   "this ps is of cluster \"" + startup_.cluster.name + "\", you are of \"" + hello.cluster + "\"");
+  // A peer with another kind may have come over another wire. The operator was promised that tensors use this one.
+  const std::string& kind = startup_.cluster.transport.kind;
+  const bool carries_tensors =
+      std::holds_alternative<ChannelHello>(hello.who) || std::holds_alternative<ShardPeerHello>(hello.who);
+  if (carries_tensors && kind != "auto" && kind != arrival->wire())
+    return refuse(*arrival, ErrorCode::kConfig,
+                  "this ps has transport.kind = \"" + kind + "\", but you came over " + arrival->wire() +
+                      "; give all hosts the same transport.kind in cluster.toml");
   if (const auto* channel = std::get_if<ChannelHello>(&hello.who)) return admit(std::move(arrival), *channel);
   if (const auto* peer = std::get_if<ShardPeerHello>(&hello.who)) return admit(std::move(arrival), *peer);
   refuse(*arrival, ErrorCode::kConfig,

@@ -137,7 +137,8 @@ class Arrival {
   // The hello's header. If header().version isn't kProtocolVersion, only version and type are valid, and hello() is
   // empty. Answer such a peer with Refused and a sentence that names both versions.
   virtual const wire::FrameHeader& header() const = 0;
-  virtual Bytes hello() const = 0;  // the hello's control part, verified
+  virtual Bytes hello() const = 0;       // the hello's control part, verified
+  virtual const char* wire() const = 0;  // Connection::wire()
   virtual const std::string& peer() const = 0;
   // Turns the arrival into a connection that belongs to `loop`. Call it once, from that loop's thread.
   virtual std::unique_ptr<Connection> adopt(asio::io_context& loop) = 0;

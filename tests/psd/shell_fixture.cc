@@ -134,7 +134,8 @@ std::unique_ptr<transport::Transport> make_test_transport() {
   return transport::make_transport(config, "shell-test").value();
 }
 
-PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits, const std::string& log_level)
+PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits, const std::string& log_level,
+                 const std::string& transport_kind)
     : chief_(loop_, *transport_) {
   chief_.heartbeat_timeout = heartbeat;
   daemon::Startup startup;
@@ -144,6 +145,7 @@ PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credit
   startup.cluster.heartbeat.timeout = heartbeat;
   startup.cluster.transport.credits = credits;
   startup.cluster.log.level = log_level;
+  startup.cluster.transport.kind = transport_kind;
   startup.task = ps_.task;
   startup.incarnation = ps_.incarnation;
   startup.address = startup.listen_address = "127.0.0.1:0";

@@ -112,9 +112,11 @@ class FakePeer final : public transport::ConnectionHandler {
 class PsShell : public testing::Test {
  protected:
   // heartbeat: the heartbeat timeout of the ps and the chief. credits: how many push frames a channel may have under
-  // way. log_level: as log.level in cluster.toml.
+  // way. log_level, transport_kind: as log.level and transport.kind in cluster.toml. Other than "auto", the kind is
+  // that of make_test_transport(), or the ps refuses all channels.
   explicit PsShell(std::uint32_t threads = 2, Duration heartbeat = std::chrono::milliseconds(500),
-                   std::uint32_t credits = 4, const std::string& log_level = "error");
+                   std::uint32_t credits = 4, const std::string& log_level = "error",
+                   const std::string& transport_kind = "auto");
   ~PsShell() override;
 
   bool until(const std::function<bool()>& done) { return run_until(loop_, done); }

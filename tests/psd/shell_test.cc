@@ -144,6 +144,23 @@ TEST_F(PsShell, ADuplicateIsAnsweredAndAGapClosesTheChannel) {
   EXPECT_EQ(welcomed_after(*open_channel(0, 0)), 1U);
 }
 
+// A ps on a host whose cluster.toml says "rdma", and peers on hosts with another kind.
+class PsOfAnotherWire : public PsShell {
+ protected:
+  PsOfAnotherWire() : PsShell(2, std::chrono::milliseconds(500), 4, "error", "rdma") {}
+};
+
+TEST_F(PsOfAnotherWire, PeersThatCameOverTheWrongWireAreRefused) {
+  create_job(1, 1);
+  EXPECT_EQ(refused(*open_channel(0, 0)).code, ErrorCode::kConfig);
+  EXPECT_THAT(refused(*open_channel(0, 0)).reason,
+              HasSubstr("this ps has transport.kind = \"rdma\", but you came over"));
+  const ShardPeerHello shard{JobId(5), Generation(3), ShardId(1), ps_, 99};
+  EXPECT_THAT(refused(*dial(hello_of(shard))).reason, HasSubstr("transport.kind"));
+  // A client that dialled the wrong address hears that, and nothing about wires.
+  EXPECT_THAT(refused(*dial(hello_of(ClientHello{}))).reason, HasSubstr("the chief is at"));
+}
+
 // A ps that runs with the environment variable DISTTRAIN_VISITED_LOG, which names a folder.
 class VisitedLogOfAPs : public PsShell {
  protected:

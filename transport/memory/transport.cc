@@ -41,6 +41,7 @@ class MemoryArrival final : public Arrival {
 
   const wire::FrameHeader& header() const override { return header_; }
   Bytes hello() const override { return control_; }
+  const char* wire() const override { return "memory"; }
   const std::string& peer() const override { return peer_; }
   std::unique_ptr<Connection> adopt(asio::io_context& loop) override {
     link_->slot_of_acceptor = std::move(slot_);

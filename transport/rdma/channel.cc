@@ -374,6 +374,7 @@ class RdmaCore : public std::enable_shared_from_this<RdmaCore> {
 class RdmaDetached final : public DetachedChannel {
  public:
   explicit RdmaDetached(RdmaMoved moved) : moved_(std::move(moved)) {}
+  const char* wire() const override { return RdmaCore::kWire; }
   std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
     auto core = std::make_shared<RdmaCore>(loop, std::move(moved_));
     core->start();

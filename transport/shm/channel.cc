@@ -286,6 +286,7 @@ class ShmCore : public std::enable_shared_from_this<ShmCore> {
 class ShmDetached final : public DetachedChannel {
  public:
   ShmDetached(Descriptor socket, std::optional<ShmLink> link) : socket_(std::move(socket)), link_(std::move(link)) {}
+  const char* wire() const override { return ShmCore::kWire; }
   std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
     auto core = std::make_shared<ShmCore>(loop, std::move(socket_));
     // An error of the loop shows at the first read.

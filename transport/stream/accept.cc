@@ -19,6 +19,7 @@ class StreamArrival final : public Arrival {
 
   const wire::FrameHeader& header() const override { return start_.reader.header(); }
   Bytes hello() const override { return start_.reader.control(); }
+  const char* wire() const override { return channel_->wire(); }
   const std::string& peer() const override { return start_.peer; }
   std::unique_ptr<Connection> adopt(asio::io_context& loop) override {
     return std::make_unique<StreamConnection>(loop, channel_->attach(loop), std::move(start_));

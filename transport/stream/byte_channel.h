@@ -39,6 +39,7 @@ class ByteChannel;
 class DetachedChannel {
  public:
   virtual ~DetachedChannel() = default;
+  virtual const char* wire() const = 0;  // Connection::wire()
   // Call it once, from the thread of `loop`.
   virtual std::unique_ptr<ByteChannel> attach(asio::io_context& loop) = 0;
 };

@@ -24,6 +24,7 @@ void unpace(int fd) {
 class DetachedSocket final : public DetachedChannel {
  public:
   explicit DetachedSocket(Descriptor socket) : socket_(std::move(socket)) {}
+  const char* wire() const override { return "tcp"; }
   std::unique_ptr<ByteChannel> attach(asio::io_context& loop) override {
     return std::make_unique<TcpChannel>(loop, std::move(socket_));
   }
