@@ -28,15 +28,16 @@ class VmTest(unittest.TestCase):
         self.assertIn(done.returncode, (0, 77) if may_skip else (0,), done.stdout[-8000:] + done.stderr[-4000:])
         return done.stdout
 
-    def train_between_two_machines(self, ps_memlock="unlimited", worker_memlock="unlimited"):
-        """The status of a job with the ps on one machine and the worker on the other one, and the logs."""
+    def train_between_two_machines(self, ps=("unlimited",), worker=("unlimited",)):
+        """The status of a job with the ps on one machine and the worker on the other one, and the logs. The arguments are
+        those of two-hosts after FOLDER."""
         with tempfile.TemporaryDirectory(dir=BUILD) as folder:
             wire = f"addr.type=unix,addr.path={folder}/wire"
             machines = []
-            for host, end, memlock in ((1, f"server=on,{wire}", ps_memlock), (2, f"server=off,{wire}", worker_memlock)):
+            for host, end, more in ((1, f"server=on,{wire}", ps), (2, f"server=off,{wire}", worker)):
                 card = f"-netdev stream,id=wire,{end} -device virtio-net-pci,netdev=wire,mac=52:54:00:00:00:0{host}"
                 machines.append(subprocess.Popen(
-                    [HERE / "run-in-vm", VM, HERE / "two-hosts", BUILD / "bin", str(host), folder, memlock], cwd=ROOT,
+                    [HERE / "run-in-vm", VM, HERE / "two-hosts", BUILD / "bin", str(host), folder, *more], cwd=ROOT,
                     text=True, stdout=subprocess.PIPE, env={**os.environ, "TIMEOUT": "200", "QEMU_ARGUMENTS": card}))
                 while host == 1 and not Path(folder, "wire").exists() and machines[0].poll() is None:
                     time.sleep(0.1)
@@ -58,13 +59,18 @@ class VmTest(unittest.TestCase):
         self.assertEqual(status["transport"], "rdma", logs)
 
     def test_auto_takes_tcp_without_locked_memory(self):
-        status, logs = self.train_between_two_machines(worker_memlock="65536")
+        status, logs = self.train_between_two_machines(worker=("65536",))
         self.assertEqual(status["transport"], "tcp", logs)
         # Enough for the channel's messages, but not for the landings of the gradients.
-        status, logs = self.train_between_two_machines(ps_memlock="1500000")
+        status, logs = self.train_between_two_machines(ps=("1500000",))
         # The channels were lost once, and opened again over TCP.
         self.assertEqual((status["state"], status["transport"]), ("finished", "tcp"), logs)
         self.assertIn("ps/0 answers again", logs)
+
+    def test_auto_avoids_a_host_without_a_device(self):
+        status, logs = self.train_between_two_machines(ps=("unlimited", "without-device"))
+        self.assertEqual((status["state"], status["transport"]), ("finished", "tcp"), logs)
+        self.assertIn("new connections with 10.78.0.1 don't use RDMA in the next minute", logs)
 
     def test_transport(self):
         self.in_vm(BUILD / "tests/transport_rdma_test", may_skip=True)

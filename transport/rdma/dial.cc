@@ -48,11 +48,12 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
     timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
       if (error) return;
       // rdma_cm itself would ask for much longer.
-      self->fail_with(ErrorCode::kUnavailable,
-                      self->link_
-                          ? "no answer in time; the host there may have no RDMA device, or a firewall drops the "
-                            "packets (RoCE: UDP port 4791)"
-                          : "no answer in time");
+      if (self->link_)
+        self->fail_with(self->devices_->is_required() ? ErrorCode::kUnavailable : kSilentHost,
+                        "no answer in time; the host there may have no RDMA device, or a firewall drops the packets "
+                        "(RoCE: UDP port 4791)");
+      else
+        self->fail_with(ErrorCode::kUnavailable, "no answer in time");
     });
     const Result<HostAndPort> parsed = parse_address(address_);
     if (!parsed)

@@ -14,7 +14,10 @@ namespace disttrain::transport {
 // Whether to dial an address of this host, or to refuse that: there may be a faster way.
 enum class OwnHost { kDial, kRefuse };
 
-// As Transport::dial().
+// Nobody answers the request for a connection. The host there can't be reached at all, or only not by RDMA.
+inline constexpr ErrorCode kSilentHost = ErrorCode::kTemporary;
+
+// As Transport::dial(). But if the process need not use RDMA, the error may be kSilentHost.
 void dial_rdma(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
                OwnHost own_host, std::shared_ptr<RdmaDevices> devices, std::shared_ptr<Traffic> traffic,
                std::function<void(Result<std::unique_ptr<Connection>>)> done);

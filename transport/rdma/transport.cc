@@ -60,9 +60,14 @@ class RdmaTransport::ForSteps final : public Transport {
       again.header = header;
       again.control = control;
       base.dial(loop, address, again, end - monotonic_now(),
-                [devices, address, why = made.error().message, done](Result<std::unique_ptr<Connection>> connection) {
-                  if (connection && std::string_view((*connection)->wire()) == "tcp")
-                    devices->avoidance().tell_once(address, why + "; the connection uses tcp");
+                [devices, address, error = made.error(), done](Result<std::unique_ptr<Connection>> connection) {
+                  if (connection && std::string_view((*connection)->wire()) == "tcp") {
+                    // The process there is alive, so each dial by RDMA would be a wait for nothing.
+                    if (error.code == kSilentHost)
+                      devices->avoidance().avoid(parse_address((*connection)->peer())->host, error.message,
+                                                 monotonic_now());
+                    devices->avoidance().tell_once(address, error.message + "; the connection uses tcp");
+                  }
                   done(std::move(connection));
                 });
     };
