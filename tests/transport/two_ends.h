@@ -51,7 +51,9 @@ class TwoEnds : public testing::Test {
 
   void listen(Transport& transport, const std::string& address) {
     transport_ = &transport;
-    auto made = transport.listen(loop, address, {}, on_arrival());
+    // A test that waits for a refusal must not take this one for it.
+    constexpr Duration kLongerThanATest = std::chrono::hours(1);
+    auto made = transport.listen(loop, address, {.hello_timeout = kLongerThanATest}, on_arrival());
     ASSERT_TRUE(made) << made.error().message;
     listener = std::move(*made);
   }

@@ -11,6 +11,11 @@
 #include "transport/tcp/socket.h"
 
 namespace disttrain::transport {
+namespace {
+
+constexpr std::uint64_t kBytesOfStatBlock = 512;  // st_blocks of fstat(), on all systems of Linux
+
+}  // namespace
 
 bool SharedBlocks::share(int socket, const Arena::Place& place) {
   if (sent_.contains(place.block)) return true;
@@ -45,8 +50,13 @@ Result<PeerMemory> PeerBlocks::bytes(std::uint64_t block, std::uint64_t offset, 
                                       "; it shares no such bytes");
   Block& held = found->second;
   if (held.mapping == nullptr) {
-    // MAP_POPULATE saves the faults. An honest peer has touched all pages already.
-    void* const address = ::mmap(nullptr, held.bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, held.file.get(), 0);
+    // MAP_POPULATE saves the faults. It would also give memory to the pages that the peer hasn't touched: for a file of
+    // any size, which costs the peer nothing.
+    struct stat status {};
+    const bool is_touched = ::fstat(held.file.get(), &status) == 0 &&
+                            static_cast<std::uint64_t>(status.st_blocks) * kBytesOfStatBlock >= held.bytes;
+    void* const address =
+        ::mmap(nullptr, held.bytes, PROT_READ, MAP_SHARED | (is_touched ? MAP_POPULATE : 0), held.file.get(), 0);
     if (address == MAP_FAILED)
       return fail(ErrorCode::kUnavailable,
                   "can't map a block of " + std::to_string(held.bytes) + " bytes of the peer: " + system_words(errno));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -212,8 +213,16 @@ class ShmCore : public std::enable_shared_from_this<ShmCore> {
     if (!opens) return link_->peer_blocks.add(received.message.block, std::move(received.descriptors[0]));
     Result<RingFile> rings = RingFile::open(std::move(received.descriptors[0]));
     if (!rings) return tl::unexpected(rings.error());
+    if (!may_be_eventfd(received.descriptors[1]) || !may_be_eventfd(received.descriptors[2]))
+      return fail(ErrorCode::kData, "the peer's descriptor for wake-ups isn't an eventfd");
     return use(
         ShmLink(std::move(*rings), false, std::move(received.descriptors[2]), std::move(received.descriptors[1])));
+  }
+
+  // Whether it belongs to no file, socket or pipe. To write to a closed socket would end the process.
+  static bool may_be_eventfd(const Descriptor& one) {
+    struct stat status {};
+    return ::fstat(one.get(), &status) == 0 && (status.st_mode & S_IFMT) == 0;
   }
 
   void wake_peer() {
@@ -234,14 +243,19 @@ class ShmCore : public std::enable_shared_from_this<ShmCore> {
   }
 
   void watch_wake() {
-    wake_.async_wait(asio::posix::stream_descriptor::wait_read,
-                     PlacedHandler(wake_memory_, [self = shared_from_this()](const asio::error_code& error) {
-                       if (error || self->is_closed_) return;
-                       std::uint64_t count = 0;
-                       static_cast<void>(!::read(self->wake_.native_handle(), &count, sizeof count));
-                       self->watch_wake();
-                       self->turn();
-                     }));
+    wake_.async_wait(
+        asio::posix::stream_descriptor::wait_read,
+        PlacedHandler(wake_memory_, [self = shared_from_this()](const asio::error_code& error) {
+          if (error || self->is_closed_) return;
+          std::uint64_t count = 0;
+          const ssize_t got = ::read(self->wake_.native_handle(), &count, sizeof count);
+          // Otherwise it would be readable again and again, as a socket is at its end.
+          if (got != sizeof count && (got >= 0 || (errno != EAGAIN && errno != EINTR)))
+            self->failure_ = Error{ErrorCode::kData, "the peer's descriptor for wake-ups isn't an eventfd"};
+          else
+            self->watch_wake();
+          self->turn();
+        }));
   }
 
   void post_turn() {

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -255,8 +256,9 @@ Descriptor memory_file(std::size_t bytes, bool sealed) {
   return file;
 }
 
-TEST_F(Shm, APeerWithAFileThatIsNotARingIsRefused) {
+TEST_F(Shm, APeerWithDescriptorsOfAnotherKindIsRefused) {
   const Descriptor wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Result<RingFile> ring = RingFile::make();
   ASSERT_TRUE(ring);
   const Descriptor small = memory_file(100, true), unsealed = memory_file(4096 + 2 * kRingBytes, false);
@@ -271,11 +273,13 @@ TEST_F(Shm, APeerWithAFileThatIsNotARingIsRefused) {
   } kPeers[] = {{{}, {small.get(), wake.get(), wake.get()}},
                 {{}, {unsealed.get(), wake.get(), wake.get()}},
                 {{}, {ring->fd()}},
+                {{}, {ring->fd(), socket.get(), wake.get()}},
+                {{}, {ring->fd(), wake.get(), socket.get()}},
                 {wrong_magic, {ring->fd(), wake.get(), wake.get()}},
                 {block_first, {ring->fd()}}};
   for (const auto& peer : kPeers) {
-    const Descriptor socket = connect_raw();
-    const auto sent = send_message(socket.get(), peer.message, peer.descriptors);
+    const Descriptor stranger = connect_raw();
+    const auto sent = send_message(stranger.get(), peer.message, peer.descriptors);
     ASSERT_TRUE(sent.has_value() && *sent);
     ++refused;
     ASSERT_TRUE(run_until_true([&] { return listener->refused() == refused; })) << refused;
@@ -340,6 +344,25 @@ TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
     EXPECT_EQ(end->reason.code, ErrorCode::kData) << end->reason.message;
     EXPECT_TRUE(end->frames.empty());
   }
+}
+
+TEST_F(Shm, ALargeBlockOfAPeerGetsNoMemoryByBeingRead) {
+  const Descriptor large = memory_file(std::uint64_t{1} << 31, true);
+  RawPeer peer(connect_raw());
+  peer.write_frame(FrameType::kPush, std::vector<std::byte>(64),
+                   wire::PayloadPlace{.kind = wire::PayloadPlace::Kind::kLent, .block = 1});
+  peer.open();
+  ShmMessage block;
+  block.kind = ShmMessage::Kind::kBlock;
+  block.block = 1;
+  const int file = large.get();
+  peer.send(block, {&file, 1});
+  ASSERT_TRUE(run_until_true([&] { return !arrivals.empty(); }));
+  const auto end = start_server();
+  ASSERT_TRUE(run_until_true([&] { return end->frames.size() == 1; }));
+  struct stat status {};
+  ASSERT_EQ(::fstat(large.get(), &status), 0);
+  EXPECT_LT(status.st_blocks, 8192) << "a huge page has 4096 blocks";
 }
 
 TEST_F(Shm, AProcessOfAnotherUserIsRefused) {
