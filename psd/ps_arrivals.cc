@@ -1,5 +1,7 @@
 // How a ps answers hellos. They come from workers that open channels, from shards of other ps tasks, and from peers
 // that dialled the wrong address. See ps_daemon.h.
+#include <utility>
+
 #include "common/daemon/clock.h"
 #include "psd/ps_daemon.h"
 #include "transport/control_link.h"
@@ -27,18 +29,21 @@ void PsDaemon::answer_hello(std::unique_ptr<transport::Arrival> arrival, const H
   if (hello.cluster != startup_.cluster.name)
     return refuse(*arrival, ErrorCode::kConfig,
                   "this ps is of cluster \"" + startup_.cluster.name + "\", you are of \"" + hello.cluster + "\"");
-  // A peer with another kind may have come over another wire. The operator was promised that tensors use this one.
-  const std::string& kind = startup_.cluster.transport.kind;
-  const bool carries_tensors =
-      std::holds_alternative<ChannelHello>(hello.who) || std::holds_alternative<ShardPeerHello>(hello.who);
-  if (carries_tensors && kind != "auto" && kind != arrival->wire())
-    return refuse(*arrival, ErrorCode::kConfig,
-                  "this ps has transport.kind = \"" + kind + "\", but you came over " + arrival->wire() +
-                      "; give all hosts the same transport.kind in cluster.toml");
+  if (std::holds_alternative<ChannelHello>(hello.who) || std::holds_alternative<ShardPeerHello>(hello.who))
+    compare_wires(*arrival);
   if (const auto* channel = std::get_if<ChannelHello>(&hello.who)) return admit(std::move(arrival), *channel);
   if (const auto* peer = std::get_if<ShardPeerHello>(&hello.who)) return admit(std::move(arrival), *peer);
   refuse(*arrival, ErrorCode::kConfig,
          "this is " + to_string(startup_.task) + "; the chief is at " + startup_.cluster.chief.address);
+}
+
+// A peer whose host has another transport.kind may come over another wire. It is welcome nevertheless: to refuse it
+// would stop the job.
+void PsDaemon::compare_wires(const transport::Arrival& arrival) {
+  const std::string& kind = startup_.cluster.transport.kind;
+  if (kind == "auto" || kind == arrival.wire() || std::exchange(has_warned_of_wires_, true)) return;
+  log_.warn(arrival.peer() + " came over " + arrival.wire() + ", although this ps has transport.kind = \"" + kind +
+            "\"; give all hosts the same transport.kind in cluster.toml");
 }
 
 std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {

@@ -131,6 +131,7 @@ class PsDaemon {
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
   // Why the ps must refuse a hello for this shard now; none if it may accept the hello.
+  void compare_wires(const transport::Arrival& arrival);
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
 
   // Runs `task` on the shard's thread, or drops `task` if the shard has ended.
@@ -160,6 +161,7 @@ class PsDaemon {
   PsMetrics metrics_;
   metrics::RpcCode outcome_ = metrics::RpcCode::kOk;  // how the current hello is answered, for the metrics
   std::optional<OpenJob> job_;
+  bool has_warned_of_wires_ = false;
   bool dropping_ = false;
   std::optional<CreateShards> next_;  // the newest order; carried out once the old job is dropped
   std::set<JobId> closing_;           // jobs that the chief ordered to close and that aren't dropped yet
