@@ -57,7 +57,9 @@ Status RdmaLink::try_memory(RdmaDevices& devices, ibv_context* device) {
   auto domain = devices.domain(device);
   if (!domain) return tl::unexpected(domain.error());
   const auto slots = RdmaBuffer::make(std::move(*domain), kBytesOfSlots);
-  return slots ? Status() : tl::unexpected(slots.error());
+  if (slots) return {};
+  const Error& error = slots.error();
+  return fail(error.code == ErrorCode::kUnavailable ? ErrorCode::kConfig : error.code, error.message);
 }
 
 Status RdmaLink::set_up() {

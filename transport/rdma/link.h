@@ -40,7 +40,7 @@ class RdmaLink {
   ~RdmaLink();
   RdmaLink(const RdmaLink&) = delete;
 
-  // Whether this process may lock the memory that each link needs: registers it with the device, and frees it again.
+  // Registers with the device the memory that each link needs, and frees it again. kConfig: the process may lock less.
   static Status try_memory(RdmaDevices& devices, ibv_context* device);
 
   // Call them once, after make(): ask for a connection, or accept one. `peer` comes from the other end's request.

@@ -120,8 +120,7 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& loop, const std:
   if (id->verbs == nullptr && !is_any(endpoints.front())) return no_device();  // so it is for 127.0.0.1
   // Without locked memory no connection could be made, and each end would only say so again and again.
   if (devices->is_required() && id->verbs != nullptr)
-    if (Status may = RdmaLink::try_memory(*devices, id->verbs); !may)
-      return fail(ErrorCode::kConfig, may.error().message);
+    if (Status may = RdmaLink::try_memory(*devices, id->verbs); !may) return tl::unexpected<Error>(may.error());
   if (::rdma_listen(id.get(), kBacklog) != 0) return rdma_error("listen with rdma_cm", errno);
   auto source =
       std::make_unique<RequestSource>(std::move(*events), std::move(id), std::move(devices), std::move(traffic));

@@ -62,11 +62,11 @@ class RdmaTransport::ForSteps final : public Transport {
       base.dial(loop, address, again, end - monotonic_now(),
                 [devices, address, error = made.error(), done](Result<std::unique_ptr<Connection>> connection) {
                   if (connection && std::string_view((*connection)->wire()) == "tcp") {
-                    // The process there is alive, so each dial by RDMA would be a wait for nothing.
+                    // The process of a silent host is alive, so each dial by RDMA would be a wait for nothing.
                     if (error.code == kSilentHost)
-                      devices->avoidance().avoid(parse_address((*connection)->peer())->host, error.message,
-                                                 monotonic_now());
-                    devices->avoidance().tell_once(address, error.message + "; the connection uses tcp");
+                      devices->avoidance().avoid(host_of((*connection)->peer()), error.message, monotonic_now());
+                    else
+                      devices->avoidance().tell_once(address, error.message + "; the connection uses tcp");
                   }
                   done(std::move(connection));
                 });

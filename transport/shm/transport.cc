@@ -75,7 +75,9 @@ Result<Descriptor> connect_unix(const std::string& cluster, const std::string& a
   std::string reason = "the address isn't one of this host";
   for (const Endpoint& endpoint : endpoints) {
     if (!is_of_this_host(endpoint)) continue;
-    reason = "connection refused";
+    reason =
+        "connection refused: no process offers shared memory there; if one runs, give all hosts the same "
+        "transport.kind";
     for (const std::string& listening : listening_addresses(endpoint)) {
       const UnixName name = name_of(cluster, listening);
       Descriptor socket = open_unix_socket();

@@ -85,8 +85,11 @@ std::string to_string(const Endpoint& endpoint) {
 }
 
 std::string host_of(const Endpoint& endpoint) {
-  const std::string text = to_string(endpoint);
-  return text.substr(0, text.rfind(':'));
+  return host_of(to_string(endpoint));
+}
+
+std::string host_of(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
 }
 
 Endpoint local_endpoint(int fd) {

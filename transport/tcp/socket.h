@@ -25,6 +25,7 @@ struct Endpoint {
 std::string to_string(const Endpoint& endpoint);
 // The same without the port: "127.0.0.1", "[::1]".
 std::string host_of(const Endpoint& endpoint);
+std::string host_of(const std::string& address);  // of such a text
 
 Endpoint local_endpoint(int fd);
 Endpoint remote_endpoint(int fd);

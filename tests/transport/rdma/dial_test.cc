@@ -46,6 +46,7 @@ TEST_F(Rdma, AHostThatDoesNotAnswerMayHaveNoDevice) {
                              [&result](auto r) { result = std::move(r); });
   EXPECT_TRUE(run_until_true([&result] { return result.has_value(); }));
   for (const std::string name : {"v0", "v1"}) EXPECT_EQ(output_of("tc qdisc del dev " + name + " root"), "");
+  ASSERT_TRUE(result);
   ASSERT_FALSE(*result);
   EXPECT_NE(result->error().message.find("may have no RDMA device"), std::string::npos) << result->error().message;
 }

@@ -1,4 +1,4 @@
-// Completions that wake nobody.
+// Which completions wake a thread.
 #include "tests/transport/rdma/device_fixture.h"
 
 namespace disttrain::transport {

@@ -15,6 +15,15 @@ namespace {
 
 using wire::FrameType;
 
+TEST(Addresses, AHostHasOneSpelling) {
+  for (const std::string address : {"127.0.0.1:7100", "[::1]:7100"}) {
+    const Endpoint endpoint = numeric_endpoint(*parse_address(address)).front();
+    EXPECT_EQ(to_string(endpoint), address);
+    EXPECT_EQ(host_of(endpoint) + ":7100", address);
+    EXPECT_EQ(host_of(address), host_of(endpoint));
+  }
+}
+
 class Tcp : public testing::Test {
  protected:
   void listen(const ListenerLimits& limits = {}, const std::string& address = "127.0.0.1:0") {
