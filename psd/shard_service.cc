@@ -306,12 +306,12 @@ void ShardService::on_peer_unreachable(ShardId peer, Duration lasts, const std::
   const std::string reason =
       name() + " can't reach shard " + std::to_string(peer.value) + " at " + to_string(other) + ": " + why;
   // The link dials again and again. It would log the same sentence each time.
-  if (std::exchange(complaints_[peer], reason) != reason) place_.log.warn(reason);
+  if (std::exchange(complaint_, reason) != reason) place_.log.warn(reason);
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, reason, lasts}));
 }
 
 void ShardService::on_peer_reached(ShardId peer) {
-  complaints_.erase(peer);
+  complaint_.clear();
   const TaskId other = job_->owners.at(peer.value).ps.task;
   tell(wire::ControlMessage(Accusation{job_->job, job_->generation, other, "", Duration::zero(), true}));
 }

@@ -196,7 +196,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   std::vector<std::unique_ptr<WorkerChannel>> channels_;  // ascending by number
   // At the pacer: the links to all other shards. At another shard: its link to the pacer.
   std::map<ShardId, std::unique_ptr<PeerLink>> peers_;
-  std::map<ShardId, std::string> complaints_;  // the last logged reason why a peer can't be reached
+  std::string complaint_;  // the last logged reason why a peer can't be reached; only one peer is dialled
   std::uint64_t next_channel_ = 1;
   ShardFigures figures_;
   ShardTrace trace_;

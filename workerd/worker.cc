@@ -91,10 +91,13 @@ void Worker::tell(wire::ControlMessage message) {
     log_.info(name_of_job(finished->job) + ": finished after " + counted(finished->steps, "step"));
   if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
   if (const auto* accusation = std::get_if<Accusation>(&message)) {
+    // The step thread dials again and again. This would log the same sentence each time.
+    std::string& complaint = complaints_[accusation->accused];
     if (accusation->withdrawn)
       log_.info(to_string(accusation->accused) + " answers again");
-    else
+    else if (complaint != accusation->reason)
       log_.warn(accusation->reason);
+    complaint = accusation->reason;
   }
   if (auto* trace = std::get_if<TraceEvents>(&message)) return membership_.tell_trace(std::move(*trace));
   if (auto* described = std::get_if<JobDescribed>(&message)) return probe_and_tell(std::move(*described));

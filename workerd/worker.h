@@ -4,6 +4,7 @@
 
 #include <asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,6 +89,7 @@ class Worker {
   std::unique_ptr<ReachProbe> probe_;
   std::unique_ptr<transport::Listener> listener_;
   task::Membership membership_;
+  std::map<TaskId, std::string> complaints_;  // the last logged reason why a task can't be reached
   StepThread step_;  // the last member, because its thread uses the other members until it ends
 };
 
