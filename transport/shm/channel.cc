@@ -219,7 +219,7 @@ class ShmCore : public std::enable_shared_from_this<ShmCore> {
         ShmLink(std::move(*rings), false, std::move(received.descriptors[2]), std::move(received.descriptors[1])));
   }
 
-  // Whether it belongs to no file, socket or pipe. To write to a closed socket would end the process.
+  // Whether it belongs to no file, socket or pipe. To write to a closed socket ends a program that keeps SIGPIPE.
   static bool may_be_eventfd(const Descriptor& one) {
     struct stat status {};
     return ::fstat(one.get(), &status) == 0 && (status.st_mode & S_IFMT) == 0;
