@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 
 EXAMPLE = ROOT / "examples/gpt2"
 MOST_DIFFERENT_LINES = 20
@@ -19,9 +19,7 @@ MOST_DIFFERENT_LINES = 20
 class Gpt2Test(unittest.TestCase):
     def run_script(self, name):
         """Trains on a short text. Returns what the script printed."""
-        python = find_python("torch, transformers")
-        if python is None:
-            self.skipTest("no Python with PyTorch and transformers")
+        python = require_python("torch, transformers")
         environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(EXAMPLE / name, folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "tests/system"), str(ROOT / "tests/python")]
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 from harness import PATIENCE, SystemTest  # noqa: E402
 
 JOB = ROOT / "examples/huggingface/job.toml"
@@ -17,9 +17,7 @@ STRIDE = 63           # the default of data.stride: a window of 64 bytes less 1
 
 class HuggingFaceTest(SystemTest):
     def test_the_job_trains_on_a_text(self):
-        python = find_python("torch, transformers")
-        if python is None:
-            self.skipTest("no Python with PyTorch and transformers")
+        python = require_python("torch, transformers")
         self.environment.update(PATH=f"{Path(python).parent}:{os.environ['PATH']}", PYTHONPATH=str(PACKAGE),
                                 PYTHONDONTWRITEBYTECODE="1")
         (self.folder / "input.txt").write_bytes((ROOT / "ARCHITECTURE.md").read_bytes()[:12000])

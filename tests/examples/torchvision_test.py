@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "tests/system"), str(ROOT / "tests/python")]
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 from harness import DIGITS, PATIENCE, SystemTest  # noqa: E402
 
 EXAMPLE = ROOT / "examples/torchvision"
@@ -15,9 +15,7 @@ EXAMPLE = ROOT / "examples/torchvision"
 
 class TorchvisionTest(SystemTest):
     def test_the_exported_model_trains(self):
-        python = find_python("torch, torchvision")
-        if python is None:
-            self.skipTest("no Python with PyTorch and torchvision")
+        python = require_python("torch, torchvision")
         environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
         package = self.folder / "step.pt"  # step.pt2 takes a minute or more
         exported = subprocess.run([python, EXAMPLE / "export.py", package], env=environment, capture_output=True, text=True)

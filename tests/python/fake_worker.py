@@ -10,33 +10,14 @@ import pathlib
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
-import unittest
+
+from pythons import find_python, require_python  # noqa: F401; tests import them from here, too
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The keys that the messages of a protocol have: number of the protocol -> sender -> type -> keys.
 PROTOCOL_KEYS = json.loads((ROOT / "tests/workerd/trainer/protocol_keys.json").read_text())
 PACKAGE = ROOT / "python"
-
-
-def find_python(module):
-    """A Python that has the module (and NumPy): the running one, or one that tools/setup has installed. None: none."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "disttrain"
-    for python in [sys.executable, *sorted(cache.glob("*/bin/python3"))]:
-        found = subprocess.run([python, "-c", f"import numpy, {module}"], capture_output=True)
-        if found.returncode == 0:
-            return str(python)
-    return None
-
-
-def require_python(module):
-    """As find_python(), but without such a Python the test file that calls this is skipped. The environment variable
-    TORCH_PYTHON, for example, names the Python that has torch."""
-    python = os.environ.get(f"{module.upper()}_PYTHON") or find_python(module)
-    if python is None:
-        raise unittest.SkipTest(f"no Python with {module} and NumPy: run tools/setup")
-    return python
 
 
 def run_code(python, code):

@@ -13,13 +13,10 @@ import unittest
 import zipfile
 from pathlib import Path
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
-JAX = CACHE / "jax-0.10.2"
-PLUGIN = next(CACHE.glob("pjrt-plugin-0.0.1/lib/python3*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"), None)
-if not (JAX / "bin/python").exists() or PLUGIN is None:
-    raise unittest.SkipTest("jax or the PJRT plugin isn't installed; run tools/setup")
-if Path(sys.prefix) != JAX:
-    os.execv(JAX / "bin/python", [JAX / "bin/python", *sys.argv])
+from pythons import require_pjrt_plugin, run_in_python_with
+
+PLUGIN = require_pjrt_plugin()
+run_in_python_with("jax", sys.argv)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

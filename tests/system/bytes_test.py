@@ -11,7 +11,7 @@ from harness import ROOT, SystemTest
 from tokens_test import sentences
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 
 RECORDS = 600
 JOB = """
@@ -128,9 +128,7 @@ class BytesTest(SystemTest):
         return path
 
     def trainer(self, script):
-        python = find_python("numpy")
-        if python is None:
-            self.skipTest("no Python with NumPy")
+        python = require_python("numpy")
         (self.folder / "train.py").write_text(script)
         return f'trainer = ["{python}", "train.py"]'
 
@@ -173,9 +171,7 @@ class BytesTest(SystemTest):
         self.assertIn(f"50 records, {32 * 256} outputs each", outcome.out)
 
     def test_program_takes_bytes_of_one_length(self):
-        python = find_python("torch")
-        if python is None:
-            self.skipTest("no Python with PyTorch")
+        python = require_python("torch")
         self.write_mixed_texts()
         subprocess.run([python, "-c", EXPORT], cwd=self.folder, env=self.environment | dict(os.environ) | {
             "PYTHONPATH": str(PACKAGE)}, check=True, capture_output=True)

@@ -1,17 +1,17 @@
-"""TensorBoard's event files of real jobs, read by a plain reader and, if tools/setup has installed it, by the
-tensorboard package."""
+"""TensorBoard's event files of real jobs, read by a plain reader and by the package tensorboard."""
 import json
 import os
 import signal
 import subprocess
+import sys
 import unittest
-from pathlib import Path
 
 import plain_events
-from harness import SystemTest
+from harness import ROOT, SystemTest
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "disttrain"
-TENSORBOARD = next(iter(sorted(CACHE.glob("tensorboard-*/bin/python"))), None)
+sys.path.insert(0, str(ROOT / "tests/python"))
+from pythons import require_python  # noqa: E402
+
 READER = """
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -37,9 +37,7 @@ class EventFilesTest(SystemTest):
     def curves(self):
         """The curves of a run, which both readers must agree on."""
         plain = plain_events.scalars(self.events)
-        if TENSORBOARD is None:
-            return plain
-        out = subprocess.run([TENSORBOARD, "-c", READER, self.events], check=True, capture_output=True, text=True).stdout
+        out = subprocess.run([require_python("tensorboard"), "-c", READER, self.events], check=True, capture_output=True, text=True).stdout
         theirs = {tag: [tuple(point) for point in points] for tag, points in json.loads(out).items()}
         self.assertEqual(theirs, plain)
         return theirs

@@ -1,7 +1,5 @@
 """The folders below examples, each run as its page says, on the digits that come with the source."""
-import os
 import shutil
-import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -9,24 +7,14 @@ from pathlib import Path
 from harness import DIGITS, ROOT, SystemTest
 from ports import free_address
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
-PLUGIN = next(CACHE.glob("pjrt-plugin-*/lib/python3*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"), None)
-
-
-def folder_of_python(module):
-    """The folder with a python3 that has the module (and NumPy): the running one, or one that tools/setup has installed."""
-    for python in [Path(sys.executable), *sorted(CACHE.glob("*/bin/python3"))]:
-        if subprocess.run([python, "-c", f"import numpy, {module}"], capture_output=True).returncode == 0:
-            return python.parent
-    return None
+sys.path.insert(0, str(ROOT / "tests/python"))
+from pythons import require_pjrt_plugin, require_python  # noqa: E402
 
 
 class ExamplesTest(SystemTest):
     def use(self, example, module):
         """Copies the example and puts a Python with the module first into PATH."""
-        python = folder_of_python(module)
-        if python is None:
-            self.skipTest(f"no Python with {module}")
+        python = Path(require_python(module)).parent
         self.environment.update(PATH=f"{python}:{self.environment['PATH']}", PYTHONPATH=str(ROOT / "python"),
                                 PYTHONDONTWRITEBYTECODE="1")
         self.example = self.folder / example
@@ -56,11 +44,10 @@ class ExamplesTest(SystemTest):
 
     def test_jax_program(self):
         self.use("jax_program", "jax")
-        if PLUGIN is None:
-            self.skipTest("no PJRT plugin; run tools/setup")
+        plugin = require_pjrt_plugin()
         self.export()
         cluster = self.example / "cluster.toml"
-        text = cluster.read_text().replace("/opt/pjrt/plugin.so", str(PLUGIN)).replace('"state"', f'"{self.folder}/state"')
+        text = cluster.read_text().replace("/opt/pjrt/plugin.so", str(plugin)).replace('"state"', f'"{self.folder}/state"')
         for port in ("7100", "7110", "7120", "7121"):
             self.assertIn(f'"127.0.0.1:{port}"', text)
             text = text.replace(f"127.0.0.1:{port}", free_address())

@@ -17,11 +17,11 @@ from npy import write_npy
 from ports import free_ports
 from predict_test import read_csv
 
+sys.path.insert(0, str(ROOT / "tests/python"))
+from pythons import require_pjrt_plugin, require_python  # noqa: E402
+
 PROGRAMS = Path(os.environ.get("DISTTRAIN_PROGRAMS", ROOT / "build/release/tests/data/program/unpacked"))
 PLAIN_SAFETENSORS = ROOT / "tests/common/checkpoint/plain_safetensors.py"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
-JAX = CACHE / "jax-0.10.2/bin/python"
-PLUGIN = next(CACHE.glob("pjrt-plugin-0.0.1/lib/python3*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"), None)
 HAS_AVX2 = " avx2 " in Path("/proc/cpuinfo").read_text()
 RECORDS = 6
 INPUTS = [(math.sin(i + 1), math.cos(i)) for i in range(RECORDS)]
@@ -159,14 +159,14 @@ class Float64ProgramsTest(SystemTest):
     def test_package_of_torchscript(self):
         self.check(PROGRAMS / "float64.pt")
 
-    @unittest.skipUnless(JAX.exists() and PLUGIN, "jax or the PJRT plugin isn't installed; run tools/setup")
     def test_package_of_jax_on_the_cpu(self):
+        jax, plugin = require_python("jax"), require_pjrt_plugin()
         package = self.folder / "step.shlo"
-        subprocess.run([JAX, "-c", EXPORT_JAX, package], check=True, capture_output=True,
+        subprocess.run([jax, "-c", EXPORT_JAX, package], check=True, capture_output=True,
                        env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         cluster = self.folder / "cluster.toml"
-        cluster.write_text(CLUSTER.format(*free_ports(4), folder=self.folder, plugin=PLUGIN))
-        self.check(package, "--device", f"pjrt:{PLUGIN}", cluster=cluster, loss_tolerance=1e-7)  # losses of JAX are float32
+        cluster.write_text(CLUSTER.format(*free_ports(4), folder=self.folder, plugin=plugin))
+        self.check(package, "--device", f"pjrt:{plugin}", cluster=cluster, loss_tolerance=1e-7)  # losses of JAX are float32
 
 
 if __name__ == "__main__":

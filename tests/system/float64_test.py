@@ -8,12 +8,10 @@ import unittest
 from harness import ROOT, SystemTest
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 
 PLAIN_SAFETENSORS = ROOT / "tests/common/checkpoint/plain_safetensors.py"
-PYTHON = find_python("numpy")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with NumPy: run tools/setup")
+PYTHON = require_python("numpy")
 
 # Each record moves "wide" and "narrow" by the same gradient, whatever the order of the records. The step is 1/3 of a
 # third, which neither type can hold, so float32 anywhere on the way would be seen.

@@ -1,17 +1,17 @@
 """A cluster that must outlive every job that users give it: what a user's program or file does wrong ends the job with
 one clear error. The daemons go on, keep nothing of the job, and train the next one."""
 import collections
-import functools
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from harness import ROOT, SystemTest, alive
 from ports import free_address
 
+sys.path.insert(0, str(ROOT / "tests/python"))
+from pythons import require_python  # noqa: E402
+
 WORKERS = 2
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
 
 # A trainer without the package disttrain: it speaks the protocol of workerd/trainer/trainer_protocol.h itself, so that
 # it can break it.
@@ -81,13 +81,8 @@ epochs = {epochs}
 """
 
 
-@functools.cache
 def numpy_python():
-    """A Python that has NumPy: the running one, or the one that tools/setup has installed."""
-    for python in [sys.executable, *sorted(CACHE.glob("safetensors-*/bin/python3"))]:
-        if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
-            return str(python)
-    raise AssertionError("no Python has NumPy; run tools/setup")
+    return require_python("numpy")
 
 
 def children_of(pid):

@@ -6,12 +6,10 @@ from pathlib import Path
 from harness import BIN, ROOT, SystemTest
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 
 LIMIT = 1 << 30
-PYTHON = find_python("numpy")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with NumPy: run tools/setup")
+PYTHON = require_python("numpy")
 
 # In its third step, the first trainer takes memory until the kernel kills it. The others do the same if the file
 # "greedy" exists.

@@ -12,12 +12,9 @@ from harness import DIGITS, ROOT, SystemTest
 from ports import free_ports
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import find_python  # noqa: E402
+from pythons import require_pjrt_plugin, require_python  # noqa: E402
 
 PROGRAMS = Path(os.environ.get("DISTTRAIN_PROGRAMS", ROOT / "build/release/tests/data/program/unpacked"))
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
-JAX = CACHE / "jax-0.10.2/bin/python"
-PLUGIN = next(CACHE.glob("pjrt-plugin-0.0.1/lib/python3*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"), None)
 HAS_AVX2 = " avx2 " in Path("/proc/cpuinfo").read_text()
 
 JOB = """
@@ -161,19 +158,17 @@ class SameBitsTest(SystemTest):
         for name in ("batch_norm", "dropout"):
             self.assert_same_bits(f'program = "{PROGRAMS}/{name}.pt"', self.table())
 
-    @unittest.skipUnless(JAX.exists() and PLUGIN, "jax or the PJRT plugin isn't installed; run tools/setup")
     def test_package_of_jax_on_the_cpu(self):
+        jax, plugin = require_python("jax"), require_pjrt_plugin()
         package = self.folder / "step.shlo"
-        subprocess.run([JAX, "-c", EXPORT_JAX, package], check=True, capture_output=True,
+        subprocess.run([jax, "-c", EXPORT_JAX, package], check=True, capture_output=True,
                        env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         cluster = self.folder / "cluster.toml"
-        cluster.write_text(CLUSTER.format(*free_ports(4), folder=self.folder, plugin=PLUGIN))
+        cluster.write_text(CLUSTER.format(*free_ports(4), folder=self.folder, plugin=plugin))
         self.assert_same_bits(f'program = "{package}"', self.table(), cluster=cluster)
 
     def trainer(self, module, script):
-        python = find_python(module)
-        if python is None:
-            self.skipTest(f"no Python with NumPy and {module}")
+        python = require_python(module)
         (self.folder / "train.py").write_text(script)
         self.environment["PYTHONPATH"] = str(ROOT / "python")
         return f'trainer = ["{python}", "train.py"]'

@@ -5,11 +5,9 @@ import unittest
 from harness import ROOT, SystemTest
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 
-PYTHON = find_python("numpy")
-if PYTHON is None:
-    raise unittest.SkipTest("no Python with NumPy: run tools/setup")
+PYTHON = require_python("numpy")
 
 # The third step ends when the test has made a file.
 SCRIPT = """

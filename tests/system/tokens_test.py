@@ -9,7 +9,7 @@ import unittest
 from harness import ROOT, SystemTest
 
 sys.path.insert(0, str(ROOT / "tests/python"))
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 
 TOKENIZER = ROOT / "tests/data/tokens/gpt2.json"  # 500 tokens
 WORDS = ["quick", "brown", "fox", "lazy", "dog", "memory", "network", "records", "batch", "loss"]
@@ -148,17 +148,13 @@ class TokensTest(SystemTest):
                             "raise data.memory")
 
     def test_trainer_gets_padded_tokens_and_their_lengths(self):
-        python = find_python("numpy")
-        if python is None:
-            self.skipTest("no Python with NumPy")
+        python = require_python("numpy")
         self.write_jsonl()
         (self.folder / "train.py").write_text(TRAINER)
         self.assert_finished(self.up(self.write_job(f'trainer = ["{python}", "train.py"]', COLUMNS, epochs=1)))
 
     def test_trainer_gets_batches_of_records_of_about_the_same_length(self):
-        python = find_python("numpy")
-        if python is None:
-            self.skipTest("no Python with NumPy")
+        python = require_python("numpy")
         self.write_jsonl()
         (self.folder / "train.py").write_text(BUCKETS_TRAINER)
         columns = COLUMNS.replace("length = 17", 'length = 17, pad = 7, pad_to = "longest"') + '\nbucket_by = "text"'

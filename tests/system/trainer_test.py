@@ -9,7 +9,7 @@ import unittest
 from harness import PATIENCE, ROOT, SystemTest, alive
 
 sys.path[:0] = [str(ROOT / "tools/bench"), str(ROOT / "tests/python")]
-from fake_worker import PACKAGE, find_python  # noqa: E402
+from fake_worker import PACKAGE, require_python  # noqa: E402
 from visited_history import VisitedHistory  # noqa: E402
 
 # A linear classifier of synthetic records, with as many lines for disttrain as examples/gpt2/train.py has. While the
@@ -137,9 +137,7 @@ class NumpyTrainerTest(TrainerTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.python = find_python("numpy")
-        if cls.python is None:
-            raise unittest.SkipTest("no Python with NumPy: run tools/setup")
+        cls.python = require_python("numpy")
 
     def start_job(self, mode, *arguments, epochs=EPOCHS):
         (self.folder / "train.py").write_text(SCRIPT.format(records=self.RECORDS))
@@ -200,9 +198,7 @@ class Gpt2Test(TrainerTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.python = find_python("torch, transformers")
-        if cls.python is None:
-            raise unittest.SkipTest("no Python with PyTorch and transformers")
+        cls.python = require_python("torch, transformers")
 
     def test_killed_trainer_worker_ps_and_chief_in_turn(self):
         shutil.copy(ROOT / "examples/gpt2/train.py", self.folder)

@@ -37,12 +37,15 @@ class Setup(unittest.TestCase):
         file.chmod(0o755)
 
     def with_venvs(self):
-        for name, file in (("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("arrow-26.0.1", "pyarrow/libparquet.so.2600"),
+        torch_python = [("torch-python-2.11.0", file) for file in (
+            "torch/lib/libtorch_cpu.so", "safetensors/numpy.py", "safetensors/__init__.py", "sympy/__init__.py",
+            "torchvision/__init__.py", "transformers/__init__.py", "truststore/__init__.py")]
+        for name, file in (*torch_python, ("torch-2.11.0", "torch/lib/libtorch_cpu.so"), ("arrow-26.0.1", "pyarrow/libparquet.so.2600"),
                            ("safetensors-0.8.0", "safetensors/numpy.py"),
                            ("tensorboard-2.20.0", "tensorboard/version.py"), ("jax-0.10.2", "jax/version.py"),
                            ("pjrt-plugin-0.0.1", "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")):
             path = self.home / "cache/disttrain" / name / "lib/python3.11/site-packages" / file
-            path.parent.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("")
 
     def run_setup(self, *arguments, **variables):
@@ -77,7 +80,7 @@ class Setup(unittest.TestCase):
     def test_BuildLeavesOutWhatOnlyTestsNeed(self):
         self.with_venvs()
         shutil.rmtree(self.home / "cache/disttrain/safetensors-0.8.0")
-        for name in ("tensorboard-2.20.0", "jax-0.10.2", "pjrt-plugin-0.0.1"):
+        for name in ("tensorboard-2.20.0", "jax-0.10.2", "pjrt-plugin-0.0.1", "torch-python-2.11.0"):
             shutil.rmtree(self.home / "cache/disttrain" / name)
         self.stand_in("dpkg-query", "exit 1")
         code, output = self.run_setup("build")
@@ -86,26 +89,32 @@ class Setup(unittest.TestCase):
         self.assertIn(" libasio-dev ", install)
         for package in ("chromium", "prometheus", "libgtest-dev", "debootstrap", "lintian", "scdoc", "ccache"):
             self.assertNotIn(package, install.split())
-        for name in ("tensorboard", "jax", "pjrt"):
+        for name in ("tensorboard", "jax", "pjrt", "torch_python"):
             self.assertNotIn(name, output)
 
-    def test_ExportInstallsTorchForPythonOnce(self):
+    def test_TorchForPythonIsInstalledUnlessItIsLeftOut(self):
         self.with_venvs()
-        folder = self.home / "cache/disttrain/torch-python-2.11.0/lib/python3.11/site-packages"
-        for file in ("torch/lib/libtorch_cpu.so", "safetensors/numpy.py", "sympy/__init__.py"):
-            (folder / file).parent.mkdir(parents=True)
-            (folder / file).write_text("")
         code, output = self.run_setup()
         self.assertEqual(code, 0, output)
-        self.assertNotIn("torch-python", output)
-        code, output = self.run_setup("export")
+        self.assertIn(f"torch_python 2.11.0: is installed in {self.home}/cache/disttrain/torch-python-2.11.0", output)
+        code, output = self.run_setup("--without-torch")
         self.assertEqual(code, 0, output)
-        self.assertIn(f"export 2.11.0: is installed in {self.home}/cache/disttrain/torch-python-2.11.0", output)
+        self.assertNotIn("torch_python", output)
+
+    def test_TorchForPythonWithoutWhatTheExamplesUseIsInstalledAgain(self):
+        self.with_venvs()
+        folder = self.home / "cache/disttrain/torch-python-2.11.0/lib/python3.11/site-packages"
+        shutil.rmtree(folder / "transformers")
+        (self.bin / "df").unlink()
+        self.stand_in("df", "echo 'header'; echo 'disk 5000 4800 200 96% /'")
+        code, output = self.run_setup()
+        self.assertEqual(code, 1, output)
+        self.assertIn("no disk space for torch_python", output)
 
     def test_UnknownWordIsAUsageError(self):
         code, output = self.run_setup("tests")
         self.assertEqual(code, 64, output)
-        self.assertIn("expected build, export, fuzz, or nothing for all but export and fuzz", output)
+        self.assertIn("expected build, fuzz or --without-torch, or nothing for all but fuzz", output)
 
     def test_UserInstallsThroughSudo(self):
         self.with_venvs()

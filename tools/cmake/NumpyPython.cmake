@@ -1,5 +1,5 @@
-# DISTTRAIN_NUMPY_PYTHON: a Python with NumPy, for tests of the Python package. It is in the venv of safetensors that
-# tools/setup makes. "" if it isn't installed.
+# DISTTRAIN_NUMPY_PYTHON: a Python with NumPy and safetensors, for tests. It is in the venv of safetensors that tools/setup
+# makes. "" if it isn't installed.
 set(_cache "$ENV{XDG_CACHE_HOME}")
 if(NOT _cache)
   set(_cache "$ENV{HOME}/.cache")

@@ -3,7 +3,7 @@
 
     make.py FOLDER      (this folder, to make the numbers anew)
 
-Run it in the environment that `tools/setup export` installs, with the wheel safetensors beside it. It writes:
+Run it in the environment that `tools/setup` installs, with the wheel safetensors beside it. It writes:
 
     inputs.npy, labels.npy     the records
     mlp.safetensors            initial values of the builtin model mlp, by safetensors.torch.save_file

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes packages.tar.xz, the step programs for the tests of C++, and PyTorch's own results for them.
 
-Run it in the environment that `tools/setup export` installs: make.py. It takes some minutes. Run it again when the
+Run it in the environment that `tools/setup` installs: make.py. It takes some minutes. Run it again when the
 version of PyTorch changes, or the format of packages.
 """
 

@@ -119,6 +119,11 @@ class ListTest(unittest.TestCase):
         rules = [f'test = "*"\nwhere = ["{other}"]']
         self.assertEqual(self.check("--strict", rules=rules)[0], 1)
 
+    def test_strict_allows_what_needs_pytorch_only_if_pytorch_was_left_out(self):
+        rules = ['test = "*"\nwhere = ["without PyTorch"]']
+        self.assertEqual(self.check("--strict", rules=rules)[0], 1)
+        self.assertEqual(self.check("--strict", "--without-torch", rules=rules)[0], 0)
+
     def test_machine_that_nobody_knows_is_a_problem(self):
         code, lines = self.check(rules=['test = "a"\nwhere = ["on Mondays"]'])
         self.assertEqual(code, 1)

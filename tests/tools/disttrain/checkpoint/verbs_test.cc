@@ -39,17 +39,6 @@ std::string content_of(const fs::path& path) {
   return text.str();
 }
 
-// The Python in whose environment tools/setup installed the package safetensors, or "" if it isn't installed.
-std::string python_with_safetensors() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const fs::path folder = cache != nullptr ? fs::path(cache) : fs::path(home != nullptr ? home : "/") / ".cache";
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder / "disttrain", ignored))
-    if (entry.path().filename().string().starts_with("safetensors-")) return (entry.path() / "bin/python").string();
-  return "";
-}
-
 std::string plain_safetensors() {
   return shell_word(DISTTRAIN_PYTHON) + " " + shell_word(DISTTRAIN_PLAIN_SAFETENSORS);
 }
@@ -554,7 +543,7 @@ TEST_F(CheckpointVerbs, ExportToAWrongPlaceIsAnError) {
 }
 
 TEST_F(CheckpointVerbs, ExportIsReadByThePackageInOneLine) {
-  const std::string python = python_with_safetensors();
+  const std::string python = DISTTRAIN_NUMPY_PYTHON;
   if (python.empty()) GTEST_SKIP() << "no Python package safetensors here: run tools/setup";
   saved(10, 3);
   ASSERT_EQ(run("export " + job() + " out.safetensors").code, 0);
