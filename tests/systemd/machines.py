@@ -13,7 +13,7 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "disttrain"
 BASE = CACHE / "bookworm-root-1"  # when INCLUDED changes, raise this number
-INCLUDED = "systemd,systemd-sysv,dbus"
+INCLUDED = ("systemd", "systemd-sysv", "dbus")
 # How many seconds a test waits. After that the wait fails, so that a broken program fails the test instead of hanging
 # it.
 PATIENCE = 60.0
@@ -71,24 +71,24 @@ def why_not():
                         folder, check=False)
         if probe.returncode != 0:
             return f"overlayfs and cgroup2 can't be mounted: {probe.stdout.strip()}"
-    if not BASE.exists():
-        return make_base()
-    return ""
+    return make_base(BASE, INCLUDED)
 
 
-def make_base():
-    """Makes the clean Debian 12. Returns why that failed, or ""."""
+def make_base(base, included):
+    """Makes a clean Debian 12 with these packages in the folder, unless it is there. Returns why that failed, or ""."""
+    if base.exists():
+        return ""
     CACHE.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix="making-root.", dir=CACHE))
     try:
-        run = command("debootstrap", "--variant=minbase", f"--include={INCLUDED}", "bookworm", making / "root", check=False,
+        run = command("debootstrap", "--variant=minbase", f"--include={','.join(included)}", "bookworm", making / "root", check=False,
                       timeout=900)
         if run.returncode != 0:
             return "debootstrap failed (no network?): " + run.stdout.strip().splitlines()[-1]
         try:
-            os.rename(making / "root", BASE)
+            os.rename(making / "root", base)
         except OSError:
-            if not BASE.exists():  # if BASE exists, another run has made it in the meantime
+            if not base.exists():  # if the folder exists, another run has made it in the meantime
                 raise
         return ""
     finally:

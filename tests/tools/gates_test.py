@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""tools/test, .ci/run and tools/nightly, in a small tree with stand-ins for all that they call: which parts they run, what
+becomes of a failure or a skipped test, and what their last line says. One test runs the real simulator."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+REAL = ("tools/test", "tools/shell.sh", "tools/nightly", "tools/check/skips", "tests/may_skip.toml", ".ci/run")
+STAND_INS = ("tools/setup", "tools/simulate", "tools/quickstart", "tools/sanitized", "tools/fuzz")
+PASSED = '<testsuite><testcase name="a" status="run"/></testsuite>'
+SKIPPED = """<testsuite><testcase name="system_trainer" status="notrun"><skipped message="x"/>
+<system-out>SKIPPED: Gpt2Test: no torch</system-out></testcase></testsuite>"""
+
+
+class SmallTree(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="disttrain-gates-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name) / "tree"
+        self.calls = Path(folder.name) / "calls"
+        self.results = Path(folder.name) / "results.xml"
+        self.results.write_text(PASSED)
+        for name in REAL:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
+        for name in STAND_INS:
+            self.stand_in(name)
+        self.stand_in("bin/cmake")
+        self.stand_in("bin/ctest", f"""
+            while [ $# -gt 0 ]; do if [ "$1" = --output-junit ]; then cp {self.results} "$2"; fi; shift; done
+            echo '100% tests passed, 0 tests failed out of 1'""")
+        self.stand_in("CMakeLists.txt", "find_package(One)")
+        self.stand_in("tests/fuzz/csv_fuzz.cc")
+        self.stand_in("tests/fuzz/idx_fuzz.cc")
+        (self.root / "tests/systemd").mkdir()
+        (self.root / "tests/systemd/bare_root_test.py").write_text("")
+        self.bare_root("OK", 0)
+        for words in (["init", "--quiet"], ["add", "."]):
+            subprocess.run(["git", *words], cwd=self.root, check=True)
+        self.environment = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": folder.name}
+        (Path(folder.name) / "disttrain").mkdir()
+
+    def stand_in(self, name, body=""):
+        """A program that records its call and then runs `body`."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\necho "{path.name} $*" >>{self.calls}\n{body}\n')
+        path.chmod(0o755)
+
+    def bare_root(self, output, code):
+        (self.root / "tests/run_unittest.py").write_text(
+            f"import sys\nopen('{self.calls}', 'a').write('bare root\\n')\nprint('{output}')\nsys.exit({code})\n")
+
+    def run_tool(self, *words):
+        """Returns the exit code, the lines of the output, and the names of the programs that were called."""
+        self.calls.write_text("")
+        done = subprocess.run([str(self.root / words[0]), *words[1:]], env=self.environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
+        return done.returncode, done.stdout.splitlines(), self.calls.read_text().splitlines()
+
+
+class TestTest(SmallTree):
+    def test_the_last_line_says_that_nothing_was_skipped(self):
+        code, lines, calls = self.run_tool("tools/test")
+        self.assertEqual((code, lines[-1]), (0, "== no test failed, none was skipped"))
+        self.assertEqual(calls[0], "setup ")
+
+    def test_the_last_line_counts_what_was_skipped(self):
+        self.results.write_text(SKIPPED)
+        code, lines, _ = self.run_tool("tools/test")
+        self.assertEqual((code, lines[-1]), (0, "== no test failed; 1 skipped in 1 tests (above)"))
+        self.assertEqual(self.run_tool("tools/test", "--strict")[0], 1)
+
+    def test_without_torch_nothing_of_it_is_installed_or_used_and_the_last_line_says_so(self):
+        self.results.write_text(SKIPPED)
+        self.stand_in("bin/ctest", f"""
+            echo "without: $DISTTRAIN_WITHOUT_TORCH"
+            while [ $# -gt 0 ]; do if [ "$1" = --output-junit ]; then cp {self.results} "$2"; fi; shift; done""")
+        for words in (("--strict", "--without-torch"), ("--without-torch", "--strict", "release", "-R", "x")):
+            code, lines, calls = self.run_tool("tools/test", *words)
+            self.assertEqual((code, lines[-1]), (0, "== no test failed; 1 skipped in 1 tests (above); "
+                                                 "PyTorch for Python was left out (--without-torch)"))
+            self.assertIn("without: yes", lines)
+            self.assertEqual(calls[0], "setup --without-torch")
+
+    def test_the_rest_of_the_arguments_is_for_ctest(self):
+        _, _, calls = self.run_tool("tools/test", "asan", "-R", "name")
+        self.assertIn("/build/asan ", next(call for call in calls if call.startswith("ctest")))
+        self.assertTrue(next(call for call in calls if call.startswith("ctest")).endswith(" -R name"))
+
+    def test_a_failure_of_ctest_is_a_failure(self):
+        self.stand_in("bin/ctest", "exit 8")
+        self.assertEqual(self.run_tool("tools/test")[0], 8)
+
+
+class CiTest(SmallTree):
+    def parts(self, *words):
+        code, lines, calls = self.run_tool(".ci/run", *words)
+        return code, lines, [call.split()[0] for call in calls if call.split()[0] in (
+            "ctest", "simulate", "bare", "quickstart", "sanitized")]
+
+    def test_fresh_seeds_run_in_each_run(self):
+        code, lines, calls = self.run_tool(".ci/run")
+        self.assertEqual(code, 0, lines)
+        self.assertIn("simulate --fresh 10000", calls)
+        self.assertRegex(lines[-1], r"^\.ci/run: tests passed \(\d+ s\); 10000 fresh seeds passed \(\d+ s\); .*"
+                         r"half of the tests with a sanitizer passed \(\d+ s\)$")
+
+    def test_a_seed_that_breaks_a_law_fails_and_is_printed_with_what_to_do(self):
+        self.stand_in("tools/simulate", "echo 'seed 5: I1 broken; again: tools/simulate --replay 5'; "
+                      "echo 'add each of these seeds to kOnceBroken'; exit 1")
+        code, lines, parts = self.parts()
+        self.assertEqual(code, 1)
+        self.assertIn("seed 5: I1 broken; again: tools/simulate --replay 5", lines)
+        self.assertIn("add each of these seeds to kOnceBroken", lines)
+        self.assertIn("10000 fresh seeds failed", lines[-1])
+        self.assertEqual(parts[-1], "sanitized")  # the rest runs nevertheless
+
+    def test_the_bare_root_runs_again_only_if_what_decides_its_packages_changes(self):
+        self.assertEqual(self.parts()[2], ["ctest", "simulate", "bare", "sanitized"])
+        self.assertEqual(self.parts()[2], ["ctest", "simulate", "quickstart", "sanitized"])
+        self.stand_in("room/CMakeLists.txt", "find_package(Other)")
+        subprocess.run(["git", "add", "."], cwd=self.root, check=True)
+        self.assertEqual(self.parts()[2], ["ctest", "simulate", "bare", "sanitized"])
+        with (self.root / "tools/setup").open("a") as file:
+            file.write("exit 0\n")
+        self.assertEqual(self.parts()[2], ["ctest", "simulate", "bare", "sanitized"])
+
+    def test_a_bare_root_that_fails_fails_and_runs_again(self):
+        for _ in range(2):
+            self.bare_root("FAILED", 1)
+            code, lines, parts = self.parts()
+            self.assertEqual((code, parts), (1, ["ctest", "simulate", "bare", "sanitized"]))
+            self.assertIn("bare Debian failed", lines[-1])
+
+    def test_a_machine_that_can_not_make_a_bare_root_runs_quickstart_itself(self):
+        self.bare_root("SKIPPED: all of it: no root", 77)
+        code, lines, parts = self.parts()
+        self.assertEqual((code, parts), (0, ["ctest", "simulate", "bare", "quickstart", "sanitized"]))
+        self.assertIn("SKIPPED: all of it: no root", lines)
+        self.assertIn("bare Debian skipped", lines[-1])
+
+    def test_without_torch_the_last_line_says_so(self):
+        code, lines, _ = self.parts("--without-torch")
+        self.assertEqual(code, 0, lines)
+        self.assertIn("without PyTorch for Python (--without-torch)", lines[-1])
+
+    def test_each_failure_fails(self):
+        for name, code in (("tools/sanitized", 3), ("tools/quickstart", 4), ("bin/ctest", 8)):
+            with self.subTest(name):
+                text = (self.root / name).read_text()
+                self.stand_in(name, f"exit {code}")
+                self.bare_root("SKIPPED: all of it: no root", 77)
+                self.assertEqual(self.parts()[0], code)
+                (self.root / name).write_text(text)
+
+
+class NightlyTest(SmallTree):
+    def test_all_parts_run_and_stand_in_one_table(self):
+        self.stand_in("tools/simulate", "echo '9 seeds from 5 on, 0 violations, 1.0 s, 9 seeds/s'")
+        self.stand_in("tools/fuzz", "echo 'Done 77 runs in 2 second(s)'")
+        code, lines, calls = self.run_tool("tools/nightly", "--fuzz-seconds", "2", "--seeds", "9")
+        self.assertEqual(code, 0, lines)
+        table = lines[lines.index(next(line for line in lines if line.startswith("part "))):]
+        self.assertEqual([line.split("  ")[0] for line in table],
+                         ["part", "seeds", "asan", "tsan", "fuzz csv", "fuzz idx", "machine", "rdma", "nightly: all 7 passed"])
+        self.assertRegex(table[1], r"9 seeds from 5 on, 0 violations, 1.0 s, 9 seeds/s +passed ")
+        self.assertRegex(table[2], r"100% tests passed, 0 tests failed out of 1 +passed ")
+        self.assertRegex(table[4], r"Done 77 runs in 2 second\(s\) +passed ")
+        self.assertTrue(table[4].endswith("/build/nightly/fuzz-csv.log"))
+        self.assertIn("fuzz csv --runs -1 --seconds 2", calls)
+        self.assertIn("setup fuzz", calls)
+        for words in ("/build/asan", "/build/tsan", "-L machine", "-L rdma"):
+            self.assertEqual(len([call for call in calls if call.startswith("ctest") and words in call]), 1, words)
+
+    def test_a_part_that_fails_stops_no_other_and_the_exit_code_is_1(self):
+        self.stand_in("tools/simulate", "exit 1")
+        code, lines, calls = self.run_tool("tools/nightly", "--parts", "fuzz,seeds", "--fuzzers", "idx")
+        self.assertEqual(code, 1)
+        self.assertEqual(lines[-1], "nightly: 1 of 2 failed")
+        self.assertRegex(lines[-3], r"^seeds .* failed: .*simulate --seeds \d+\.\.\d+: exit code 1 ")
+        self.assertRegex(lines[-2], r"^fuzz idx .* passed ")
+        self.assertFalse([call for call in calls if call.startswith("fuzz csv")])
+
+    def test_a_part_that_takes_too_long_is_ended_with_all_that_it_started(self):
+        self.stand_in("tools/simulate", f"sh -c 'echo started >>{self.calls}; sleep 90; echo went on >>{self.calls}'")
+        code, lines, calls = self.run_tool("tools/nightly", "--parts", "seeds", "--limit", "0.01")
+        self.assertEqual(code, 1)
+        self.assertIn("failed: not done after 0.01 minutes", lines[-2])
+        self.assertNotIn("went on", calls)
+
+    def test_names_that_nobody_knows_are_refused(self):
+        for words in (("--parts", "seeds,moon"), ("--fuzzers", "moon"), ("--seeds", "0"), ("--fuzz-seconds", "-1")):
+            code, lines, calls = self.run_tool("tools/nightly", *words)
+            self.assertEqual((code, calls), (2, []), lines)
+        self.assertIn("expected a whole number from 1 on", lines[-1])
+
+    def test_the_real_simulator_runs_seeds(self):
+        done = subprocess.run([ROOT / "tools/nightly", "--parts", "seeds", "--seeds", "20", "--logs", self.root / "logs"],
+                              capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"\nseeds +20 seeds from \d+ on, 0 violations, .* passed ")
+
+
+class FreshSeedsTest(unittest.TestCase):
+    def first_of_run(self, *words):
+        done = subprocess.run([ROOT / "tools/simulate", *words], capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return int(done.stdout.splitlines()[-1].split()[3])
+
+    def test_the_commit_gives_the_first_one(self):
+        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(self.first_of_run("--fresh", "3"), int(commit[:15], 16))
+
+
+if __name__ == "__main__":
+    unittest.main()
