@@ -1,5 +1,5 @@
 """A new user's first command on a bare Debian 12: tools/quickstart to the end of the training, and tools/test to the end
-of the build. A machine on which people develop has packages that tools/setup doesn't install, so it doesn't show that one
+of the build, with the packages. A machine on which people develop has packages that tools/setup doesn't install, so it doesn't show that one
 is missing.
 
 It runs in a root that debootstrap makes, with the tree as it is here, tracked or not. The root uses this machine's network,
@@ -132,8 +132,9 @@ class BareRootTest(unittest.TestCase):
 
     def test_tools_test_installs_and_builds_all(self):
         # ctest only lists the tests.
-        output = self.in_bare_root("tools/test release --show-only", ccache=ccache_folder())
+        output = self.in_bare_root("tools/test release --show-only && tools/package", ccache=ccache_folder())
         self.assertRegex(output, r"Total Tests: \d{3}")
+        self.assertRegex(output, r"workerd_.*\.deb")
 
 
 def setUpModule():

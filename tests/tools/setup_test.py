@@ -109,6 +109,7 @@ class Setup(unittest.TestCase):
         self.stand_in("df", "echo 'header'; echo 'disk 5000 4800 200 96% /'")
         code, output = self.run_setup()
         self.assertEqual(code, 1, output)
+        self.assertIn("takes 4.3 GB and about two minutes; with --without-torch", output)
         self.assertIn("no disk space for torch_python", output)
 
     def test_UnknownWordIsAUsageError(self):
