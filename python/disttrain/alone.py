@@ -49,6 +49,9 @@ class AloneJob(Job):
                 "a script that runs alone has no [data] of a job.toml: pass a data set to job.batches()"
             )
 
+    def _own_optimizer(self):
+        return self._settings.optimizer
+
     def checkpoint(self):
         self._say("job.checkpoint() was called: without a cluster there are no checkpoints")
 
@@ -69,7 +72,9 @@ class AloneJob(Job):
                     raise DisttrainError(
                         "the loop went on to the next batch without job.step() or job.push_pull() for this one"
                     )
+                self._model.check_values()
             self._evaluate_all(epoch, collate)
+        self._model.end_loop()
 
     def _make_arrays(self):
         variables = self._model.variables
@@ -110,6 +115,7 @@ class AloneJob(Job):
             self._settings.optimizer.step()
             self._model.store()
         self._model.load()
+        self._model.note_values()
 
     def _evaluate_all(self, epoch, collate):
         data = self._evaluation_data

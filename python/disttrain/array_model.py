@@ -6,6 +6,7 @@ import numpy as np
 
 from disttrain import tree
 from disttrain.errors import DisttrainError
+from disttrain.value_watch import ValueWatch, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only, split
 from disttrain.wrapping import STATE, check_arrays, kind_of
 
@@ -62,8 +63,11 @@ class ArrayModel:
     def check_unchanged(self):
         """Nothing to do: the user's code has no part of the model."""
 
-    def read_values(self):
+    def begin_loop(self, optimizer=None):
         """Nothing to do: wrap() has copied the values."""
+
+    def end_loop(self):
+        """Nothing to do."""
 
     def lay_out(self, begins):
         """Gets the places of the variables in the flat arrays."""
@@ -74,10 +78,11 @@ class ArrayModel:
         """From now on the model's values and gradients are in the two flat arrays that `arrays()` returns. The same key
         means the same arrays."""
         if key not in self._views:
-            parameter_views, gradient_views = (
-                split(flat, self._begins, self.variables) for flat in arrays()
-            )
-            self._views[key] = self._make_views(list(map(read_only, parameter_views)), gradient_views)
+            parameters, gradients = arrays()
+            parameter_views = list(map(read_only, split(parameters, self._begins, self.variables)))
+            gradient_views = split(gradients, self._begins, self.variables)
+            watch = ValueWatch(parameters, self._begins, self.variables)
+            self._views[key] = (*self._make_views(parameter_views, gradient_views), watch)
         self._now = self._views[key]
 
     def forget(self):
@@ -90,7 +95,20 @@ class ArrayModel:
         """The opposite of load()."""
 
     def begin_step(self, announce=None):
-        """Nothing to do: every step writes all gradients."""
+        """Every step writes all gradients."""
+        self.note_values()
+
+    def note_values(self):
+        """From now on the script may not change the parameters' values. The arrays are read-only, but NumPy has ways
+        around this."""
+        if self._now is None:
+            return
+        self._now[4].note()
+
+    def check_values(self):
+        name = self._now[4].changed() if self._now is not None else None
+        if name is not None:
+            raise DisttrainError(changed_in_place(f'the parameter "{name}"'))
 
     def evaluating(self):
         return contextlib.nullcontext()
@@ -104,7 +122,8 @@ class ArrayModel:
         the rehearsal there is no such memory yet."""
         is_rehearsal = self._now is None
         unused = self._initial, self._initial
-        parameter_views, gradient_views = unused if is_rehearsal else self._now[2:]
+        parameter_views, gradient_views = unused if is_rehearsal else self._now[2:4]
+        self.check_values()
         given = tree.flatten(gradients, "job.push_pull()")
         self._check_names("gradients", given, self._names["trainable"])
         given_state = tree.flatten(state, "job.push_pull(state=...)") if state is not None else {}

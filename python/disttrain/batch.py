@@ -85,18 +85,30 @@ def _stack(name, values):
     if hasattr(first, "detach"):  # a tensor of torch
         import torch
 
-        return torch.stack(values)
+        try:
+            return torch.stack(values)
+        except (RuntimeError, TypeError) as error:
+            raise _cant_stack(name, values, error) from None
     if isinstance(first, (str, bytes)):
         return values
     try:
         stacked = np.stack([np.asarray(value) for value in values])
     except ValueError as error:
-        raise DisttrainError(
-            f'the samples\' field "{name}" can\'t be stacked: {error}; pass job.batches(dataset, collate=...)'
-        ) from None
+        raise _cant_stack(name, values, error) from None
     if isinstance(first, float):
         return stacked.astype(np.float32)
     return stacked
+
+
+def _cant_stack(name, values, error):
+    shapes = [list(value.shape) for value in values if hasattr(value, "shape")]
+    other = next((shape for shape in shapes if shape != shapes[0]), None)
+    what = f"a sample has the shape {shapes[0]} and another one {other}" if other is not None else str(error)
+    return DisttrainError(
+        f'the samples\' field "{name}" can\'t be stacked: {what}; pass a function that makes a batch of a list of samples, '
+        "job.batches(dataset, collate=function), such as one that pads them (torch.nn.utils.rnn.pad_sequence). "
+        "job.on_evaluate() takes one, too"
+    )
 
 
 class Column:

@@ -71,6 +71,8 @@ class ClusterJob(Job):
             if self._start is None and not self._is_over:
                 self._wait()
             if self._is_over:
+                self._model.check_values()
+                self._model.end_loop()
                 return
             self._is_under_way = True
             yield self._training_batch()
@@ -121,6 +123,9 @@ class ClusterJob(Job):
                 self._give_values(message)
             elif kind == "end":
                 self._is_over = True
+                # A module in float16 or on a GPU has copies of the values, and gets the newest ones, too.
+                self._model.load()
+                self._model.note_values()
                 return
             elif kind == "start":
                 if "drop" in message:

@@ -11,6 +11,7 @@ from disttrain.errors import DisttrainError
 from disttrain.own_process import OwnProcess, mark_children, refuse_child_of_trainer
 from disttrain.wrapping import is_complex, kind_of
 
+_MISSING = object()  # a step without its loss
 _initialized_in = None  # the process that called init(): this one, or the one that was forked
 
 
@@ -143,19 +144,21 @@ class Job:
         if self._evaluation_data is not None:
             _check_dataset("job.on_evaluate()", self._evaluation_data)
         self._check_source(dataset)
-        self._model.read_values()
+        self._model.begin_loop(self._own_optimizer())
         self._has_loop = True
         self._dataset = dataset
         self._collate = collate
         self._prefetch = prefetch
         return self._loop()
 
-    def step(self, loss, **metrics):
+    def step(self, loss=_MISSING, **metrics):
         """Sends the gradients, and returns when the parameters are those of the next step.
 
         The loss and the metrics are means over the batch.
         """
         self._own_process.check("job.step()")
+        if loss is _MISSING:
+            raise DisttrainError("job.step() got no loss; write job.step(loss=loss), with the mean loss of the batch")
         self._finish_step(loss, metrics, self._require_model().end_step)
 
     def push_pull(self, gradients, loss, state=None, **metrics):
@@ -204,6 +207,10 @@ class Job:
     def _loop(self):
         """The generator that batches() returns."""
         raise NotImplementedError
+
+    def _own_optimizer(self):
+        """The optimizer of torch.optim that the job itself uses, or None."""
+        return None
 
     def _finish_step(self, loss, metrics, write_gradients):
         raise NotImplementedError
@@ -270,9 +277,21 @@ class Optimizer:
         """Sets the gradients to 0. It isn't needed: each batch begins so."""
         self._job._model.clear_gradients()
 
-    def step(self, loss, **metrics):
+    def step(self, loss=_MISSING, **metrics):
         """As job.step()."""
+        if loss is _MISSING:
+            raise DisttrainError(
+                "step() of what job.wrap() returned got no loss. One call does the whole step, job.step(loss=loss) or "
+                "opt.step(loss=loss), and each batch begins with gradients of 0: leave one of the two, and take the lines "
+                "opt.step() and opt.zero_grad() out"
+            )
         self._job.step(loss, **metrics)
+
+    def __getattr__(self, name):
+        raise AttributeError(
+            f'what job.wrap() returned is no optimizer of torch.optim and has no "{name}": the update rule, the learning rate '
+            "and its schedule are job.toml's (train.optimizer, train.schedule), and checkpoints have the optimizer's state"
+        )
 
 
 def _names_of(metrics):

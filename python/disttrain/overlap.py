@@ -23,6 +23,7 @@ class Overlap:
         self._versions = {}  # index of a variable whose gradient is final -> the version of its gradient
         self._next = 0  # the variables before this one, in the order, are final
         self._announced = 0
+        self._check_values = None
         for i, (variable, tensor) in enumerate(zip(variables, tensors)):
             if variable.kind == "trainable":
                 tensor.register_post_accumulate_grad_hook(lambda tensor, i=i: self._on_gradient(i, tensor))
@@ -31,12 +32,18 @@ class Overlap:
         self._order = sorted(range(len(begins)), key=begins.__getitem__)
         self._ends = [begins[i] + self._variables[i].words for i in self._order]
 
-    def begin_step(self, gradients, send):
+    def begin_step(self, gradients, send, check_values):
+        """`check_values`: is called before the first gradient is sent, because then the worker may write new values."""
         self._gradients = gradients
+        self._check_values = check_values
         self._versions.clear()
         self._next = 0
         self._announced = 0
         self._send = send
+
+    def has_sent(self):
+        """Whether the worker may have sent gradients of this step."""
+        return self._announced > 0
 
     def end_step(self):
         """Returns the indices of the variables whose gradients are in the worker's memory."""
@@ -65,5 +72,7 @@ class Overlap:
             self._next += 1
         end = self._ends[self._next - 1] if self._next > 0 else 0
         if end - self._announced >= _WORDS_PER_MESSAGE:
+            if self._announced == 0:
+                self._check_values()
             self._announced = end
             self._send(end)

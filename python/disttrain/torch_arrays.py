@@ -14,11 +14,14 @@ import operator
 import torch
 
 from disttrain.errors import DisttrainError
+from disttrain.value_watch import ValueWatch
 from disttrain.variable import split
 
 _grad_of = operator.attrgetter("grad")
 _place_of = torch.Tensor.data_ptr
 _version_of = operator.attrgetter("_version")  # of a tensor; each change of its values raises it
+_needs_gradient = operator.attrgetter("requires_grad")
+_SAMPLES = 4096  # of a tensor that isn't a view; so many of its values are compared
 
 
 class TorchArrays:
@@ -43,6 +46,9 @@ class TorchArrays:
         self._places = [self.gradients[i] for i in self._trained]
         self._versions = []  # of these places, after clear()
         self._is_clear = False  # clear_ahead() has set the gradients of the next step to 0
+        self._watch = ValueWatch(parameters, begins, variables)
+        self._sampled = [i for i in self._trained if not self._is_view[i]]
+        self._next_sampled = 0
 
     # ---- values ----
 
@@ -67,6 +73,22 @@ class TorchArrays:
         """The opposite of load()."""
         for i in self._converted:
             self.values[i].copy_(self._tensors[i])
+
+    def note_values(self):
+        """The parameters' present values are the cluster's."""
+        self._watch.note()
+
+    def changed_value(self):
+        """The name of a parameter whose values the script has changed since note_values(); None: it finds none."""
+        if self._sampled:
+            i = self._sampled[self._next_sampled]
+            self._next_sampled = (self._next_sampled + 1) % len(self._sampled)
+            stride = max(1, -(-self._variables[i].elements // _SAMPLES))
+            found = self._tensors[i].detach().reshape(-1)[::stride]
+            expected = self.values[i].reshape(-1)[::stride].to(found)
+            if not torch.equal(torch.nan_to_num(found), torch.nan_to_num(expected)):
+                return self._variables[i].name
+        return self._watch.changed()
 
     # ---- gradients ----
 
@@ -95,13 +117,32 @@ class TorchArrays:
         self._owner[0] = None if self._has_converted_parameters() else self
 
     def has_gradient(self):
-        """Whether a backward pass has brought a gradient since clear(). A gradient that is 0 counts, too."""
-        if any(map(operator.ne, map(_version_of, self._places), self._versions)):
-            return True
-        return any(
-            gradient is not None and gradient is not prepared
-            for gradient, prepared in zip(map(_grad_of, self._parameters), self._prepared)
-        )
+        """Whether a backward pass has brought a gradient since clear(). A gradient that is 0 counts, too, but not one that
+        the script has dropped."""
+        gradients = list(map(_grad_of, self._parameters))
+        if not any(map(operator.is_not, gradients, self._prepared)):
+            return self.was_written()
+        return any(map(self._is_new, gradients, self._places, self._versions))
+
+    @staticmethod
+    def _is_new(gradient, place, version):
+        return gradient is not None and (gradient is not place or gradient._version != version)
+
+    def was_written(self):
+        """Whether something was written into the arrays of gradients since clear()."""
+        return any(map(operator.ne, map(_version_of, self._places), self._versions))
+
+    def frozen_without_gradient(self):
+        """The name of a parameter that needs no gradient any more and has none in this step; None: there is none."""
+        if all(map(_needs_gradient, self._parameters)):
+            return None
+        for i, tensor, version in zip(self._trained, self._parameters, self._versions):
+            if not tensor.requires_grad and not self._is_new(tensor.grad, self.gradients[i], version):
+                return self._variables[i].name
+        return None
+
+    def trained_gradients(self):
+        return self._places
 
     def names_without_gradient(self):
         """The parameters that the first step's backward pass hasn't reached."""

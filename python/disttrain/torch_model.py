@@ -1,6 +1,5 @@
 """A torch module as the model of a job. torch_arrays.py puts its tensors into the worker's memory."""
 
-import operator
 import sys
 
 import numpy as np
@@ -9,7 +8,9 @@ import torch
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
-from disttrain.torch_buffers import InfiniteConstants, is_state
+from disttrain.torch_buffers import Constants, is_state
+from disttrain.torch_changes import DROPPED, DroppedGradients, InPlaceWatch, MemberWatch, OptimizerWatch
+from disttrain.value_watch import changed_in_place
 from disttrain.variable import Variable, kept_as, read_only
 
 
@@ -17,6 +18,7 @@ class TorchModel:
     is_torch = True
 
     def __init__(self, module, overlap):
+        module = _plain(module)
         self.module = module
         self.variables = []
         self._tensors = []
@@ -26,7 +28,7 @@ class TorchModel:
         for name, buffer in module.named_buffers():
             if is_state(name, buffer, saved):
                 self._add(name, buffer, "state")
-        self._infinite = InfiniteConstants(module, saved)
+        self._constants = Constants(module, saved)
         for name, parameter in module.named_parameters():
             if parameter.requires_grad:
                 self._add(name, parameter, "trainable")
@@ -36,15 +38,29 @@ class TorchModel:
                 "at least one, because a job trains"
             )
         self._outside = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
-        self.read_values()
+        # Buffers that the cluster doesn't know.
+        self._known_buffers = {name for name, _ in module.named_buffers()}
+        trained = [i for i, variable in enumerate(self.variables) if variable.kind == "trainable"]
+        tensors = [self._tensors[i] for i in trained]
+        self._last = trained[-1]
+        self._in_place = InPlaceWatch(
+            [self.variables[i].name for i in trained],
+            tensors,
+            [name for name, _ in self._outside],
+            [tensor for _, tensor in self._outside],
+        )
+        self._optimizers = OptimizerWatch(tensors)
+        self._dropped = DroppedGradients(tensors[-1])
+        self._read_values()
         self._begins = []
         self._bound = {}  # key of the flat arrays -> TorchArrays
         self._key = None
         self._now = None
         self._owner = [None]  # see TorchArrays
         self._is_gradient_seen = False  # a backward pass has brought a gradient
+        self._is_cleared = False  # the script has called zero_grad() of job.wrap()'s object after a backward pass
         self._overlap = Overlap(self.variables, self._tensors) if overlap else None
-        self._note_members()
+        self._members = MemberWatch(module, self._tensors)
 
     def _add(self, name, tensor, kind):
         if torch.nn.parameter.is_lazy(tensor):
@@ -65,28 +81,9 @@ class TorchModel:
         self.variables.append(Variable(name, tuple(tensor.shape), kind, kept_as(tensor.dtype)))
         self._tensors.append(tensor)
 
-    def _note_members(self):
-        """Notes where the module and its submodules have the tensors, for _has_other_members(). A module of torch.jit
-        has no dicts of them, so there only check_unchanged() at the first gradient finds a replaced tensor."""
-        kept = set(map(id, self._tensors))
-        members = []
-        for module in self.module.modules():
-            if isinstance(module, torch.jit.ScriptModule):
-                continue
-            for name, child in module._modules.items():
-                if child is not None and not kept.isdisjoint(map(id, (*child.parameters(), *child.buffers()))):
-                    members.append((module._modules, name, child))
-            for tensors in (module._parameters, module._buffers):
-                members += [(tensors, name, tensor) for name, tensor in tensors.items() if id(tensor) in kept]
-        self._members = [list(each) for each in zip(*members)] or [[], [], []]
-
-    def _has_other_members(self):
-        """Whether the script may have replaced a tensor since _note_members(). It runs in each step, so it loops in C."""
-        holders, names, members = self._members
-        return any(map(operator.is_not, map(dict.get, holders, names), members))
-
-    def check_unchanged(self):
-        """The script may change the module after wrap(), but its parameters and buffers must stay the same ones."""
+    def check_unchanged(self, is_in_loop=False):
+        """The script may change the module after wrap(), but its parameters and buffers must stay the same ones. A module
+        of torch.jit has no dicts of them, so there only this function finds a replaced tensor."""
         now = {**dict(self.module.named_buffers()), **dict(self.module.named_parameters())}
         for variable, tensor in zip(self.variables, self._tensors):
             what = "parameter" if variable.kind == "trainable" else "buffer"
@@ -95,8 +92,9 @@ class TorchModel:
                 raise DisttrainError(
                     f'since job.wrap() the {what} "{variable.name}" was replaced by another tensor, or got another '
                     "shape: change it before job.wrap(), or in place"
+                    + (" before job.batches()" if variable.kind == "trainable" else "")
                 )
-            if variable.kind == "trainable" and not tensor.requires_grad:
+            if variable.kind == "trainable" and not tensor.requires_grad and not is_in_loop:
                 raise DisttrainError(
                     f'since job.wrap() the parameter "{variable.name}" was frozen: freeze it before job.wrap()'
                 )
@@ -105,15 +103,33 @@ class TorchModel:
                 raise DisttrainError(
                     f'since job.wrap() the parameter "{name}" was added or unfrozen: do this before job.wrap()'
                 )
+        saved = self.module.state_dict().keys()
+        for name, buffer in self.module.named_buffers():
+            if name not in self._known_buffers and is_state(name, buffer, saved):
+                raise DisttrainError(
+                    f'since job.wrap() the buffer "{name}" was added, so neither the other workers nor the checkpoints have it: '
+                    "add it before job.wrap(), or with persistent=False if each worker may have values of its own"
+                )
 
-    def read_values(self):
-        """Takes the module's values as the initial ones. The script may load weights between wrap() and batches()."""
+    def _read_values(self):
         self._initial = [
             tensor.detach().cpu().to(getattr(torch, variable.dtype)).numpy().copy()
             for variable, tensor in zip(self.variables, self._tensors)
         ]
         self._generators = torch.get_rng_state()
-        self._infinite.note_values()
+        self._constants.note_values()
+
+    def begin_loop(self, optimizer=None):
+        """Takes the module's values as the initial ones. The script may load weights between wrap() and batches().
+        `optimizer`: that of a script that runs alone."""
+        self._read_values()
+        self._in_place.begin_loop()
+        self._in_place.note_versions()
+        self._optimizers.begin_loop(optimizer)
+
+    def end_loop(self):
+        """From now on the module is the script's."""
+        self._optimizers.end_loop()
 
     def initial(self):
         return self._initial
@@ -157,7 +173,8 @@ class TorchModel:
 
     def load(self):
         """Takes the new values before a computation."""
-        self._now.load()
+        if self._now is not None:
+            self._now.load()
 
     def store(self):
         """The opposite of load(): the script has changed the tensors."""
@@ -165,43 +182,87 @@ class TorchModel:
 
     def clear_gradients(self):
         """Sets the gradients to 0, if a backward pass has changed them."""
+        self._dropped.begin_step()
         if self._now is None:
             self.module.zero_grad()
         elif self._now.has_gradient():
             self._now.clear()
+            self._is_cleared = True
+
+    def note_values(self):
+        """From now on the script may not change the parameters' values. They are new ones, of the cluster."""
+        if self._now is None:
+            return
+        self._in_place.note()
+        self._now.note_values()
+
+    def check_values(self, who="the loop"):
+        """Fails if the script has changed values that the cluster doesn't get from it."""
+        self._in_place.check()
+        self.check_values_in_memory(who)
+
+    def check_values_in_memory(self, who="the loop"):
+        name = self._now.changed_value() if self._now is not None else None
+        if name is not None:
+            raise DisttrainError(changed_in_place(f'the parameter "{name}"', who))
 
     def begin_step(self, announce=None):
         """`announce(end)` tells the worker that the gradients of all flat elements before `end` are final."""
         self._now.clear()
+        self._is_cleared = False
+        self._dropped.begin_step()
+        self.note_values()
         if self._overlap is not None and announce is not None:
-            self._overlap.begin_step(self._now.gradients, announce)
+            self._overlap.begin_step(self._now.gradients, announce, self.check_values_in_memory)
 
     @torch.no_grad()
     def end_step(self):
         """Makes sure that the gradients and the state's new values are in the worker's memory. In the rehearsal there is
         no such memory yet."""
-        is_rehearsal = self._now is None
-        if self._has_other_members():
-            self.check_unchanged()
-            self._note_members()
+        if self._members.has_changed():
+            self.check_unchanged(is_in_loop=True)
+            self._members = MemberWatch(self.module, self._tensors)
         for name, tensor in self._outside:
             if tensor.grad is not None:
                 raise DisttrainError(
                     f'the parameter "{name}" got a gradient, but it was frozen at job.wrap(), so the job doesn\'t train '
                     "it: set requires_grad = True before job.wrap(), or leave it frozen"
                 )
-        self._infinite.check()
-        if is_rehearsal and any(tensor.grad is not None for tensor in self._tensors):
+        self._constants.check()
+        self._optimizers.check()
+        if self._overlap is not None and self._overlap.has_sent():
+            self._in_place.check()  # the worker may have written new values already
+        else:
+            self.check_values()
+        if self._now is None:
+            if not any(tensor.grad is not None for tensor in self._tensors):
+                self._refuse_no_gradient()
             return
-        if is_rehearsal or not self._now.has_gradient():
-            raise DisttrainError(
-                "job.step() found no gradient in any parameter of the module: call loss.backward() before job.step()"
-            )
+        if not self._now.has_gradient():
+            self._refuse_no_gradient()
+        self._check_frozen()
         if not self._is_gradient_seen:
             self._is_gradient_seen = True
-            self.check_unchanged()
+            self.check_unchanged(is_in_loop=True)
             self._warn_of_missing_gradients()
         self._now.collect(self._overlap.end_step() if self._overlap is not None else ())
+        self._dropped.check(self._now.gradients[self._last], self._now.trained_gradients)
+
+    def _refuse_no_gradient(self):
+        if self._is_cleared or (self._now is not None and self._now.was_written()):
+            raise DisttrainError(DROPPED)
+        raise DisttrainError(
+            "job.step() found no gradient in any parameter of the module: call loss.backward() before job.step(), and no "
+            "zero_grad() between the two"
+        )
+
+    def _check_frozen(self):
+        name = self._now.frozen_without_gradient()
+        if name is not None:
+            raise DisttrainError(
+                f'the loop froze the parameter "{name}" (requires_grad = False), but the job trains it: momentum and weight '
+                "decay still change it. Freeze it before job.wrap(), or take this line out"
+            )
 
     def _warn_of_missing_gradients(self):
         names = self._now.names_without_gradient()
@@ -223,7 +284,7 @@ class TorchModel:
         return {variable.name: read_only(value) for variable, value in zip(self.variables, values)}
 
     def evaluating(self):
-        return _Evaluating(self.module)
+        return _Evaluating(self)
 
     @staticmethod
     def to_tensor(value):
@@ -236,17 +297,35 @@ class TorchModel:
 class _Evaluating:
     """The module in evaluation mode, without gradients."""
 
-    def __init__(self, module):
-        self._module = module
+    def __init__(self, model):
+        self._model = model
+        self._module = model.module
         self._no_grad = torch.no_grad()
 
     def __enter__(self):
+        self._model.note_values()
         self._trained = [module for module in self._module.modules() if module.training]
         self._module.eval()
         self._no_grad.__enter__()
 
-    def __exit__(self, *error):
-        self._no_grad.__exit__(*error)
+    def __exit__(self, kind, *error):
+        self._no_grad.__exit__(kind, *error)
         # Not train(), because it would switch layers that the script keeps in evaluation mode.
         for module in self._trained:
             module.training = True
+        # Other values would be those of this worker's next step.
+        if kind is None:
+            self._model.check_values_in_memory("the function of job.on_evaluate() or job.on_predict()")
+
+
+def _plain(module):
+    """The module itself, without what only makes it faster. Its variables then have the names that they have there."""
+    if type(module).__name__ == "OptimizedModule" and hasattr(module, "_orig_mod"):  # by torch.compile()
+        return module._orig_mod
+    for name in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"):
+        if type(module).__name__ == name and hasattr(module, "module"):
+            raise DisttrainError(
+                f"job.wrap() got a {name} around a {type(module.module).__name__}; expected the module itself, without "
+                f"{name}: the job divides the batches among the workers and averages their gradients"
+            )
+    return module

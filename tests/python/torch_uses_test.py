@@ -205,7 +205,7 @@ def a_buffer_with_an_infinity_may_be_loaded_before_the_loop():
     masked = Masked()
     model = TorchModel(masked, False)
     masked.load_state_dict(Masked().state_dict())
-    model.read_values()
+    model.begin_loop()
     masked.weight.sum().backward()
     model.end_step()
     return "taken"

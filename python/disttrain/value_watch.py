@@ -1,0 +1,75 @@
+"""Finds out whether a script has changed values in the worker's memory that only the cluster may change.
+
+It compares bits. Each step it compares so many words whole, and a sample of all others. So a model of up to 256 KiB is
+compared whole in each step, and one of 80 MB within 306 steps. Only a change that the script makes once, to a few
+values of a large model, may stay unseen. docs/trainer.md has the time that this takes.
+"""
+
+import bisect
+import itertools
+
+import numpy as np
+
+_WORDS = 64 * 1024  # that are compared whole in one step
+_SAMPLES = 1024
+
+
+class ValueWatch:
+    def __init__(self, flat, begins, variables):
+        """`flat`: the array of words with the values of all variables. Those of state may change."""
+        words = flat.view(np.uint32)
+        order = sorted(range(len(variables)), key=begins.__getitem__)
+        self._order = [(begins[i], variables[i].name) for i in order]
+        ranges = []
+        for i in order:
+            begin, end = begins[i], begins[i] + variables[i].words
+            if variables[i].kind != "trainable":
+                continue
+            if ranges and ranges[-1][1] == begin:
+                ranges[-1][1] = end
+            else:
+                ranges.append([begin, end])
+        self._pieces = [
+            (at, 1, words[at : min(end, at + _WORDS)]) for begin, end in ranges for at in range(begin, end, _WORDS)
+        ]
+        total = sum(end - begin for begin, end in ranges)
+        self._copy = np.empty(min(_WORDS, total), np.uint32)
+        self._next = 0  # the first of the pieces to compare in the next step
+        self._noted = []  # (first word, distance of the words, the words, their copies)
+        self._samples = []
+        if total > _WORDS:
+            stride = -(-total // _SAMPLES)
+            for begin, end in ranges:
+                samples = words[begin:end:stride]
+                self._samples.append((begin, stride, samples, np.empty(len(samples), np.uint32)))
+
+    def note(self):
+        """The present values are the right ones."""
+        self._noted.clear()
+        used = 0
+        for _ in self._pieces:
+            begin, stride, words = self._pieces[self._next]
+            end = used + len(words)
+            if end > len(self._copy):
+                break
+            self._noted.append((begin, stride, words, self._copy[used:end]))
+            used = end
+            self._next = (self._next + 1) % len(self._pieces)
+        for *_, words, copy in itertools.chain(self._samples, self._noted):
+            np.copyto(copy, words)
+
+    def changed(self):
+        """The name of a variable that has other values than note() found; None: found no such variable."""
+        for begin, stride, words, copy in itertools.chain(self._samples, self._noted):
+            if not np.array_equal(words, copy):
+                word = begin + stride * int(np.flatnonzero(words != copy)[0])
+                return self._order[bisect.bisect_right(self._order, word, key=lambda each: each[0]) - 1][1]
+        return None
+
+
+def changed_in_place(what, who="the loop"):
+    """The error about a script that has changed values. `what`: 'the parameter "w"'."""
+    return (
+        f"{who} changed {what} in place. Such a change stays in this process: the parameter servers hold the values, and "
+        "their update rule alone (job.toml's train.optimizer) changes them. Take out the line that changes it"
+    )

@@ -1,0 +1,531 @@
+"""What a script may do to a torch module within the loop: it works as in PyTorch, or an error says which line to change.
+It needs a Python with PyTorch."""
+
+import unittest
+
+from fake_worker import FakeWorker, require_python, run_code
+
+PYTHON = require_python("torch")
+
+# Each function is a case. It prints the error that it causes, or what it returns. All cases run in one process, because
+# the import of torch takes seconds.
+CASES = """
+import copy, warnings
+import numpy as np, torch
+from disttrain import DisttrainError
+from disttrain.array_model import ArrayModel
+from disttrain.batch import collate
+from disttrain.torch_model import TorchModel
+warnings.simplefilter("ignore")
+nn = torch.nn
+
+class Run:
+    "A module with its model, in flat arrays of its own, in its first step."
+    def __init__(self, net=None, **options):
+        self.net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)) if net is None else net
+        self.model = TorchModel(self.net, options.pop("overlap", False), **options)
+        self.model.begin_loop()
+        begins, words = [], 0
+        for variable in self.model.variables:
+            begins.append(words)
+            words += variable.words
+        self.parameters, self.gradients = np.zeros(words, np.float32), np.zeros(words, np.float32)
+        for begin, variable, value in zip(begins, self.model.variables, self.model.initial()):
+            self.parameters[begin : begin + variable.words] = value.reshape(-1).view(np.float32)
+        self.model.lay_out(begins)
+        self.model.bind("arrays", lambda: (self.parameters, self.gradients))
+        self.begin()
+    def begin(self):
+        self.model.load()
+        self.model.begin_step(lambda end: None)
+    def backward(self, scale=1.0):
+        x = torch.ones(3, 2, dtype=next(self.net.parameters()).dtype)
+        (self.net(x).sum() * scale).backward()
+    def end(self):
+        self.model.end_step()
+        return "taken"
+    def step(self):
+        self.backward(), self.end(), self.begin()
+    def after(self, change):
+        "A change in the body of the second step, before its backward pass."
+        self.step()
+        change()
+        self.backward()
+        return self.end()
+
+def in_place(change, parameters):
+    with torch.no_grad():
+        for parameter in parameters:
+            change(parameter)
+
+# ---- changes of values ----
+def clamped():
+    run = Run()
+    return run.after(lambda: in_place(lambda p: p.clamp_(-0.01, 0.01), run.net.parameters()))
+def clamped_after_the_backward_pass():
+    run = Run()
+    run.backward()
+    in_place(lambda p: p.clamp_(-0.01, 0.01), run.net.parameters())
+    run.end()
+def clamped_by_data():
+    run = Run()
+    return run.after(lambda: [p.data.clamp_(-0.01, 0.01) for p in run.net.parameters()])
+def one_value_by_numpy():
+    run = Run()
+    return run.after(lambda: np.put(run.net[1].weight.detach().numpy(), 1, 7.0))
+def clamped_after_the_last_step():
+    run = Run()
+    run.step()
+    run.net[0].bias.data += 1
+    run.model.check_values()
+def a_set_sign_of_zero():
+    run = Run()
+    run.net[0].bias.data.zero_(), run.begin(), run.net[0].bias.data.neg_()
+    run.backward(), run.end()
+def an_embedding_with_a_longest_norm():
+    net = nn.Embedding(3, 2, max_norm=0.1)
+    run = Run(net)
+    net(torch.tensor([1])).sum().backward()
+    run.end()
+def loaded_weights():
+    run = Run()
+    weights = {name: value + 1 for name, value in run.net.state_dict().items()}
+    return run.after(lambda: run.net.load_state_dict(weights))
+def a_vector_of_parameters():
+    run = Run()
+    vector = nn.utils.parameters_to_vector(run.net.parameters()).detach()
+    return run.after(lambda: nn.utils.vector_to_parameters(vector, run.net.parameters()))
+def one_value_of_a_large_model():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000))
+    run = Run(net)
+    for step in range(40):
+        net[0](torch.ones(1, 2)).sum().backward()
+        net[1].weight.data[900, 1001] += 1
+        run.end(), run.begin()
+def many_values_of_a_large_model():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000))
+    run = Run(net)
+    net[1].weight.data[500:].clamp_(-0.01, 0.01)  # once, and not in the part that this step compares
+    net[0](torch.ones(1, 2)).sum().backward(), run.end()
+def a_large_model_that_nobody_changes():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000), nn.BatchNorm1d(2))
+    run = Run(net)
+    for step in range(20):
+        net[2](net[0](torch.ones(2, 2))).sum().backward(), run.end()
+        run.parameters += 1  # the cluster's new values
+        run.begin()
+    return "taken"
+def half_by_data():
+    run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).to(torch.bfloat16))
+    for step in range(4):
+        run.net[1].weight.data += 1
+        run.step()
+def half_in_place():
+    run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).half())
+    return run.after(lambda: in_place(lambda p: p.mul_(2), run.net.parameters()))
+def half_that_nobody_changes():
+    run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).half())
+    for step in range(6):
+        run.step()
+        run.parameters += 0.1
+        run.begin()
+    return "taken"
+def a_nan_that_nobody_changes():
+    run = Run()
+    run.parameters[0] = np.nan
+    run.begin()
+    return run.after(lambda: None)
+def converted_in_the_loop():
+    run = Run()
+    return run.after(run.net.half)
+def clamped_with_overlap():
+    run = Run(overlap=True)
+    return run.after(lambda: in_place(lambda p: p.clamp_(-0.01, 0.01), run.net.parameters()))
+def clamped_in_an_evaluation():
+    run = Run()
+    with run.model.evaluating():
+        run.net[0].weight.clamp_(-0.01, 0.01)
+def other_values_for_an_evaluation_alone():
+    run = Run()
+    with run.model.evaluating():
+        kept = run.net[0].weight.clone()
+        run.net[0].weight.zero_()
+        run.net[0].weight.copy_(kept)
+    run.begin()
+    return run.after(lambda: None)
+def a_tree_whose_array_became_writable():
+    model = ArrayModel({"w": np.ones(3, np.float32)})
+    flat = np.ones(3, np.float32), np.zeros(3, np.float32)
+    model.lay_out([0])
+    model.bind("arrays", lambda: flat)
+    model.begin_step()
+    flat[0][1] = 2
+    model.write_gradients({"w": np.ones(3)})
+
+# ---- optimizers and schedules ----
+def an_optimizer():
+    run = Run()
+    optimizer = torch.optim.SGD(run.net.parameters(), lr=0.1)
+    return run.after(optimizer.step)
+def an_optimizer_before_the_loop():
+    net = nn.Linear(2, 1)
+    model = TorchModel(net, False)
+    net(torch.ones(1, 2)).sum().backward()
+    torch.optim.Adam(net.parameters()).step()
+    return "taken"
+def an_optimizer_of_another_module():
+    run, other = Run(), nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    return run.after(lambda: (other(torch.ones(1, 2)).sum().backward(), optimizer.step()))
+def an_optimizer_after_the_loop():
+    run = Run()
+    run.step()
+    run.model.end_loop()
+    run.backward()
+    torch.optim.SGD(run.net.parameters(), lr=0.1).step()
+    return "taken"
+def a_schedule():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(net.parameters(), lr=0.1), 1)
+    run = Run(net)
+    return run.after(schedule.step)
+def a_schedule_of_another_module():
+    other = nn.Linear(2, 1)
+    schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(other.parameters(), lr=0.1), 1)
+    return Run().after(schedule.step)
+
+# ---- gradients ----
+def zero_grad_after_the_backward_pass():
+    run = Run()
+    run.backward(), run.net.zero_grad()
+    run.end()
+def zero_grad_to_zeros_after_the_backward_pass():
+    run = Run()
+    run.backward(), run.net.zero_grad(set_to_none=False)
+    run.end()
+def zero_grad_of_an_optimizer_after_the_backward_pass():
+    run = Run()
+    optimizer = torch.optim.SGD(run.net.parameters(), lr=0.1)
+    run.step()
+    run.backward(), optimizer.zero_grad()
+    run.end()
+def zero_grad_of_wrap_after_the_backward_pass():
+    run = Run()
+    run.backward(), run.model.clear_gradients()
+    run.end()
+def zero_grad_of_half_after_the_backward_pass():
+    run = Run(nn.Linear(2, 1).half())
+    run.backward(), run.net.zero_grad()
+    run.end()
+def zero_grad_before_the_backward_pass():
+    run = Run()
+    return [run.after(lambda: run.net.zero_grad(set_to_none=to_none)) for to_none in (True, False)]
+def zero_grad_of_one_layer():
+    run = Run()
+    run.backward(), run.net[0].zero_grad()
+    first = run.end()
+    return first, run.gradients[:6].tolist(), bool(run.gradients[6:].any())
+def gradients_of_zero_that_are_clipped():
+    run = Run()
+    run.step()
+    run.backward(0.0), run.backward(0.0)
+    nn.utils.clip_grad_norm_(run.net.parameters(), 1.0)
+    return run.end()
+def gradients_that_are_set_to_none():
+    run = Run()
+    run.backward()
+    run.net[0].weight.grad = None
+    return run.end(), run.gradients[:4].tolist()
+def gradients_scaled_by_hand():
+    run = Run()
+    run.backward()
+    before = run.gradients.copy()
+    for parameter in run.net.parameters():
+        parameter.grad /= 2
+    run.end()
+    return np.array_equal(run.gradients, before / 2)
+def a_graph_that_is_kept_within_a_step():
+    run = Run()
+    loss = run.net(torch.ones(1, 2)).sum()
+    loss.backward(retain_graph=True), loss.backward()
+    run.end()
+    return run.gradients[-1]
+def a_graph_that_is_kept_over_a_step():
+    run = Run()
+    loss = run.net(torch.ones(1, 2)).sum()
+    loss.backward(retain_graph=True), run.end(), run.begin()
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        return "RuntimeError: " + str(error)
+def frozen_within_the_loop():
+    run = Run()
+    return run.after(lambda: run.net[0].weight.requires_grad_(False))
+def frozen_for_a_part_of_a_step():
+    run = Run()
+    run.step()
+    run.backward(), run.net.requires_grad_(False), run.end()
+    run.net.requires_grad_(True), run.begin(), run.backward()
+    return run.end()
+
+# ---- batches ----
+def tensors_of_different_sizes():
+    collate([(torch.ones(3), 0), (torch.ones(5), 1)])
+def tensors_of_different_types():
+    collate([torch.ones(3), np.ones(3)])
+def bare_tensors():
+    batch = collate([torch.ones(3), torch.ones(3)])
+    return batch.keys(), list(batch.x.shape)
+
+# ---- members ----
+def a_layer_added():
+    run = Run()
+    return run.after(lambda: run.net.append(nn.Linear(1, 1)))
+def a_layer_added_in_a_submodule():
+    run = Run(nn.Sequential(nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 1)))
+    return run.after(lambda: run.net[0].append(nn.Linear(2, 2)))
+def a_layer_without_parameters_added():
+    run = Run()
+    return run.after(lambda: run.net.append(nn.ReLU()))
+def a_bias_added():
+    run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1, bias=False)))
+    return run.after(lambda: setattr(run.net[1], "bias", nn.Parameter(torch.zeros(1))))
+def a_parameter_registered():
+    run = Run()
+    return run.after(lambda: run.net.register_parameter("scale", nn.Parameter(torch.zeros(1))))
+def a_buffer_registered():
+    run = Run()
+    return run.after(lambda: run.net.register_buffer("seen", torch.zeros(1)))
+def a_constant_registered():
+    run = Run()
+    return run.after(lambda: run.net.register_buffer("cache", torch.zeros(1), persistent=False))
+def a_parameter_replaced():
+    run = Run()
+    return run.after(lambda: setattr(run.net[0], "weight", nn.Parameter(torch.ones(2, 2))))
+def a_weight_tied_within_the_loop():
+    run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))
+    return run.after(lambda: setattr(run.net[1], "weight", run.net[0].weight))
+def tied_weights():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    net[1].weight = net[0].weight
+    return Run(net).after(lambda: None)
+class Target(nn.Module):
+    "With a frozen copy, as BYOL has it, and a flag."
+    def __init__(self):
+        super().__init__()
+        self.online = nn.Linear(2, 1)
+        self.target = copy.deepcopy(self.online).requires_grad_(False)
+        self.register_buffer("is_ready", torch.tensor(False))
+    def forward(self, x):
+        return self.online(x) + self.target(x)
+def a_frozen_parameter_changed_in_place():
+    run = Run(Target())
+    return run.after(lambda: in_place(lambda p: p.mul_(0.9), run.net.target.parameters()))
+def a_frozen_parameter_changed_by_data():
+    run = Run(Target())
+    for _ in range(4):
+        run.step()
+        run.net.target.bias.data *= 0.9
+def a_frozen_parameter_with_other_data():
+    run = Run(Target())
+    return run.after(lambda: setattr(run.net.target.weight, "data", run.net.target.weight.data * 0.9))
+def a_flag_set():
+    run = Run(Target())
+    return run.after(lambda: run.net.is_ready.fill_(True))
+def a_module_compiled_by_torch():
+    net = nn.Linear(2, 1)
+    run = Run(torch.compile(net, backend="eager"))
+    compiled = torch.compile(net, backend="eager")
+    for _ in range(3):
+        compiled(torch.ones(1, 2)).sum().backward(), run.end(), run.begin()
+    return [variable.name for variable in run.model.variables]
+def a_module_in_data_parallel():
+    TorchModel(nn.DataParallel(nn.Linear(2, 1)), False)
+def a_module_in_distributed_data_parallel():
+    import tempfile, torch.distributed as distributed
+    with tempfile.TemporaryDirectory() as folder:
+        distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+        try:
+            TorchModel(nn.parallel.DistributedDataParallel(nn.Linear(2, 1)), False)
+        finally:
+            distributed.destroy_process_group()
+
+for name, case in list(globals().items()):
+    if getattr(case, "__module__", "") == "__main__" and not isinstance(case, type) and not case.__code__.co_argcount:
+        try:
+            print(f"{name}: {case()}", flush=True)
+        except DisttrainError as error:
+            print(f"{name}: {error}", flush=True)
+"""
+
+
+def changed(name):
+    return f'the loop changed the parameter "{name}" in place. Such a change stays in this process'
+
+
+DROPPED = "the gradients were dropped between loss.backward() and job.step(), as zero_grad() does: take this line out"
+ADDED = 'since job.wrap() the parameter "{}" was added or unfrozen: do this before job.wrap()'
+REPLACED = 'since job.wrap() the parameter "{}" was replaced by another tensor'
+FROZEN = "the loop changed the frozen parameter \"target.{}\", but the cluster doesn't keep"
+SENTENCES = {
+    "clamped": changed("0.weight"),
+    "clamped_after_the_backward_pass": changed("0.weight"),
+    "clamped_by_data": changed("0.weight"),
+    "one_value_by_numpy": changed("1.weight"),
+    "clamped_after_the_last_step": changed("0.bias"),
+    "a_set_sign_of_zero": changed("0.bias"),
+    "an_embedding_with_a_longest_norm": changed("weight"),
+    "loaded_weights": changed("0.weight"),
+    "a_vector_of_parameters": "\"0.weight\" isn't in the worker's memory any more",
+    "one_value_of_a_large_model": changed("1.weight"),
+    "many_values_of_a_large_model": changed("1.weight"),
+    "half_by_data": changed("1.weight"),
+    "half_in_place": changed("0.weight"),
+    "converted_in_the_loop": "\"0.weight\" isn't in the worker's memory any more",
+    "clamped_with_overlap": changed("0.weight"),
+    "clamped_in_an_evaluation": 'the function of job.on_evaluate() or job.on_predict() changed the parameter "0.weight"',
+    "a_tree_whose_array_became_writable": changed("w"),
+    "an_optimizer": "the loop called step() of a torch.optim.SGD on parameters of the module that job.wrap() got: take this",
+    "a_schedule": "the loop called step() of a torch.optim.lr_scheduler.StepLR, but the learning rate is job.toml's",
+    "zero_grad_after_the_backward_pass": DROPPED,
+    "zero_grad_to_zeros_after_the_backward_pass": DROPPED,
+    "zero_grad_of_an_optimizer_after_the_backward_pass": DROPPED,
+    "zero_grad_of_wrap_after_the_backward_pass": DROPPED,
+    "zero_grad_of_half_after_the_backward_pass": "found no gradient in any parameter of the module: call loss.backward() before "
+    "job.step(), and no zero_grad() between the two",
+    "a_graph_that_is_kept_over_a_step": "RuntimeError: one of the variables needed for gradient computation has been modified",
+    "frozen_within_the_loop": 'the loop froze the parameter "0.weight" (requires_grad = False), but the job trains it',
+    "tensors_of_different_sizes": "the samples' field \"x\" can't be stacked: a sample has the shape [3] and another one [5]; "
+    "pass a function that makes a batch of a list of samples, job.batches(dataset, collate=function)",
+    "tensors_of_different_types": "the samples' field \"x\" can't be stacked: expected Tensor as element 1",
+    "a_layer_added": ADDED.format("2.weight"),
+    "a_layer_added_in_a_submodule": ADDED.format("0.1.weight"),
+    "a_bias_added": ADDED.format("1.bias"),
+    "a_parameter_registered": ADDED.format("scale"),
+    "a_buffer_registered": 'since job.wrap() the buffer "seen" was added',
+    "a_parameter_replaced": REPLACED.format("0.weight"),
+    "a_weight_tied_within_the_loop": REPLACED.format("1.weight"),
+    "a_frozen_parameter_changed_in_place": FROZEN.format("weight"),
+    "a_frozen_parameter_changed_by_data": FROZEN.format("bias"),
+    "a_frozen_parameter_with_other_data": FROZEN.format("weight"),
+    "a_flag_set": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
+    "a_module_in_data_parallel": "job.wrap() got a DataParallel around a Linear; expected the module itself, without",
+    "a_module_in_distributed_data_parallel": "job.wrap() got a DistributedDataParallel around a Linear; expected the module",
+}
+VALUES = {
+    "a_large_model_that_nobody_changes": "taken",
+    "half_that_nobody_changes": "taken",
+    "a_nan_that_nobody_changes": "taken",
+    "other_values_for_an_evaluation_alone": "taken",
+    "an_optimizer_before_the_loop": "taken",
+    "an_optimizer_of_another_module": "taken",
+    "an_optimizer_after_the_loop": "taken",
+    "a_schedule_of_another_module": "taken",
+    "zero_grad_before_the_backward_pass": ["taken", "taken"],
+    "zero_grad_of_one_layer": ("taken", [0.0] * 6, True),
+    "gradients_of_zero_that_are_clipped": "taken",
+    "gradients_that_are_set_to_none": ("taken", [0.0] * 4),
+    "gradients_scaled_by_hand": True,
+    "a_graph_that_is_kept_within_a_step": 2.0,
+    "frozen_for_a_part_of_a_step": "taken",
+    "bare_tensors": (["x"], [2, 3]),
+    "a_layer_without_parameters_added": "taken",
+    "a_constant_registered": "taken",
+    "tied_weights": "taken",
+    "a_module_compiled_by_torch": ["weight", "bias"],
+}
+
+# Takes lines for before the loop, for its body before job.step() and after it, and for after the loop.
+SCRIPT = """
+import disttrain, torch
+job = disttrain.init(metrics=[])
+model = torch.nn.Linear(1, 1, bias=False){dtype}
+opt = job.wrap(model{wrap})
+for batch in job.batches([torch.tensor([1.0]){dtype}] * 10):
+    loss = model(batch.x).sum()
+    loss.backward()
+    {step}
+    {after}
+print(model.weight.item())
+"""
+
+
+class TorchChangesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        done = run_code(PYTHON, CASES)
+        cls.output = done.stdout + done.stderr
+        cls.found = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+
+    def test_what_a_loop_may_not_do_is_one_sentence(self):
+        for name, sentence in SENTENCES.items():
+            with self.subTest(name):
+                self.assertIn(sentence, self.found.get(name, self.output))
+
+    def test_what_a_loop_may_do_works(self):
+        for name, expected in VALUES.items():
+            with self.subTest(name):
+                self.assertEqual(self.found.get(name, self.output), str(expected))
+
+    def run_steps(self, steps, dtype="", wrap="", step="job.step(loss=loss)", after="pass"):
+        """Gives the weight the values 1, 2, 3 ... in the steps, and one more at the end. Returns the first message that
+        isn't the end of a step, and what the script printed."""
+        with FakeWorker(PYTHON, SCRIPT.format(dtype=dtype, wrap=wrap, step=step, after=after)) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            message = None
+            for i in range(steps):
+                worker.fill(parameters, {"weight": [i + 1]})
+                worker.start(parameters, gradients, [i])
+                message = worker.receive()
+                if message is None or message["type"] != "finished":
+                    return message, worker.finish()[1]
+            worker.fill(parameters, {"weight": [steps + 1]})
+            worker.end()
+            code, output = worker.finish()
+            if code != 0:
+                message = worker.receive()
+            return message, output
+
+    def test_after_the_loop_a_module_has_the_newest_values(self):
+        for dtype in ("", ".half()", ".bfloat16()", ".double()"):
+            self.assertEqual(self.run_steps(2, dtype=dtype)[1], "3.0\n", dtype)
+
+    def test_a_change_after_the_last_step_is_an_error(self):
+        for dtype in ("", ".half()"):
+            message, _ = self.run_steps(1, dtype=dtype, after="model.weight.data.clamp_(0, 0.5)")
+            self.assertIn(changed("weight"), message.get("message", ""))
+
+    def test_a_script_that_runs_alone_gets_the_same_errors(self):
+        for step, after, expected in (
+            ("job.step(loss=loss)", "pass", None),
+            ("job.step(loss=loss)", "model.weight.data.clamp_(0, 0.5)", changed("weight")),
+            ("model.zero_grad(); job.step(loss=loss)", "pass", DROPPED),
+        ):
+            done = run_code(PYTHON, SCRIPT.format(dtype="", wrap="", step=step, after=after))
+            self.assertEqual(done.returncode, 0 if expected is None else 1, done.stderr)
+            self.assertIn(expected or "", done.stderr)
+        optimizer = "alone=disttrain.Alone(optimizer=torch.optim.SGD(model.parameters(), lr=0.5))"
+        script = SCRIPT.format(dtype="", wrap="", step="job.step(loss=loss)", after="pass")
+        made, joined = "job = disttrain.init(metrics=[])\n", "model = torch.nn.Linear(1, 1, bias=False)\n"
+        script = script.replace(made, "").replace(joined, joined + made.replace("metrics=[]", "metrics=[], " + optimizer))
+        done = run_code(PYTHON, script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_lines_of_an_optimizer_that_were_left_in_the_script(self):
+        no_loss = "got no loss. One call does the whole step, job.step(loss=loss) or opt.step(loss=loss)"
+        for step, expected in {
+            "opt.step(); opt.zero_grad()": no_loss,
+            "job.step(loss=loss); opt.step(); opt.zero_grad()": no_loss,
+            "job.step()": "job.step() got no loss; write job.step(loss=loss)",
+            "opt.zero_grad(); job.step(loss=loss)": DROPPED,
+        }.items():
+            with self.subTest(step):
+                # The error may come after the end of the step.
+                message, output = self.run_steps(2, step=step)
+                self.assertIn(expected, output)
+        _, output = self.run_steps(1, step="opt.param_groups[0]['lr'] = 0.1")
+        self.assertIn("AttributeError: what job.wrap() returned is no optimizer of torch.optim and has no \"param_groups\"", output)
+
+if __name__ == "__main__":
+    unittest.main()
