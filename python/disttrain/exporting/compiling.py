@@ -98,7 +98,8 @@ def _key(module, cpu):
             constant = operator.attrgetter(node.target)(module)
             if isinstance(constant, torch.Tensor):
                 add(constant.dtype, tuple(constant.shape))
-                digest.update(constant.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
+                plain = constant.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
+                digest.update(plain.view(torch.uint8).numpy().tobytes())
             else:
                 add(str(constant.code))
     return digest.hexdigest()[:32]

@@ -126,10 +126,12 @@ def _is_in_operator():
 class _Graph(torch.nn.Module):
     def __init__(self, graph):
         super().__init__()
-        self.graph = graph
+        # Not `graph`: torch.export makes a GraphModule of this module, whose attribute `graph` hides a member of that name,
+        # and with it the member's constants.
+        self.traced = graph
 
     def forward(self, *arguments):
-        return self.graph(*arguments)
+        return self.traced(*arguments)
 
 
 def _exported(functions, program, graph):

@@ -7,6 +7,7 @@ import in_torch
 
 in_torch.run(__file__)
 
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
@@ -14,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 from disttrain import metrics  # noqa: E402
 from disttrain.exporting import stage_ends, stages  # noqa: E402
 from disttrain.exporting.batch import describe_batch  # noqa: E402
+from disttrain.exporting.compiling import _key  # noqa: E402
 from disttrain.exporting.decisions import SymbolWatch  # noqa: E402
 from disttrain.exporting.model import FROZEN, STATE, TRAINABLE, describe_model  # noqa: E402
 from disttrain.exporting.programs import Functions  # noqa: E402
@@ -63,6 +65,35 @@ class Recurrent(nn.Module):
 class ScaledByConstant(ConvNet):
     def forward(self, images):
         return super().forward(images) * torch.tensor(2.0).item()
+
+
+OF_THE_MODULE = torch.tensor([1.0, -2.0, 3.0, 0.5])
+
+
+class Constants(nn.Module):
+    """Computes with tensors that are neither parameters nor buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(5, 8), nn.Linear(8, 4)
+        self.own = torch.randn(8)
+        self.several = {"list": [torch.randn(8), self.own], "half": torch.randn(8).half(), "bytes": torch.tensor([1, -1] * 4, dtype=torch.int8)}
+        self.array = np.linspace(0.5, 2, 8, dtype=np.float32)
+        self.chosen, self.hidden = torch.tensor([3, 1]), torch.tensor([True, False] * 4)
+        self.rotation = torch.randn(5, dtype=torch.complex64).conj()
+        self.part, self.turned = torch.randn(4, 8)[1], torch.randn(8, 8).t()
+        closed_over = torch.rand(8)
+        self.function = lambda hidden: hidden * closed_over
+
+    def forward(self, inputs, default=torch.arange(8.0)):
+        hidden = self.first(inputs) * self.own + torch.tensor(0.5) + default
+        hidden = hidden + self.several["list"][0] * self.several["list"][1] * self.several["half"].float() * self.several["bytes"]
+        hidden = self.function(hidden) * torch.from_numpy(self.array) + torch.as_tensor(self.array[:1]) + float(self.array[2])
+        hidden = hidden.masked_fill(self.hidden, 0.0) + hidden[:, self.chosen].sum(1, keepdim=True)
+        hidden = torch.fft.irfft(torch.fft.rfft(hidden) * self.rotation) * self.part @ self.turned
+        made = torch.zeros(8)
+        made[torch.tensor([1, 3])] = torch.tensor([5.0, 7.0])
+        return self.last(hidden + made).tanh() * OF_THE_MODULE
 
 
 class TwoInputs(nn.Module):
@@ -237,6 +268,20 @@ class NumbersTest(unittest.TestCase):
 
     def test_NumberTakenOfAConstantIsAConstant(self):
         self.check(ScaledByConstant(), nn.CrossEntropyLoss(), self.images, ["inputs"], "labels")
+
+    def test_ConstantsOfTheModelAndOfTheLoss(self):
+        class Loss:
+            weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+            def __call__(self, outputs, labels):
+                return functional.cross_entropy(outputs, labels, weight=self.weight) + torch.tensor(0.25)
+
+        def batch_of(size):
+            return {"inputs": torch.randn(size, 5), "labels": torch.randint(0, 4, (size,))}
+
+        traced = self.check(Constants(), Loss(), batch_of, ["inputs"], "labels")
+        self.assertGreater(len(traced.stages), 1)
+        self.assertNotEqual(_key(traced.programs["step"], ""), _key(Traced(Constants(), Loss(), batch_of(6)).programs["step"], ""))
 
     def test_VariablesOfFloat64StayFloat64(self):
         def batch_of(size):
