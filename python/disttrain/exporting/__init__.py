@@ -37,7 +37,8 @@ def export(
     loss: loss(outputs, labels) returns the mean over the batch, or one value per record. Any callable, such as
         torch.nn.CrossEntropyLoss(). It may not have trainable parameters.
     example_batch: a dict from column names to tensors, whose first dimension is the batch's. A tuple (x, y) is short for
-        {"inputs": x, "labels": y}. The values only matter for tracing; at least 2 records.
+        {"inputs": x, "labels": y}. At least 2 records. Programs are compared with the model on values in the range of these,
+        so zeros will do.
     inputs: the names of the columns that the model gets, in order, as positional arguments. Default: all but the labels,
         by their names if forward() has arguments of these names, and else in the order of the dict.
     labels: the name of the column that the loss gets, or a list of names (then the loss gets a dict of these columns),
@@ -62,6 +63,7 @@ def export(
     from disttrain.exporting.errors import check_folder
     from disttrain.exporting.model import describe_model
     from disttrain.exporting.programs import Functions
+    from disttrain.exporting.repeats import check_repeats
 
     say = say or (lambda line: None)
     path = str(path)
@@ -70,10 +72,11 @@ def export(
     check_folder(path)
     batch = describe_batch(example_batch, inputs, labels, dynamic_batch, model)
     described = describe_model(model, loss)
-    with described.tracing_mode():
+    with described.tracing_mode(), described.unchanged_attributes():
         functions = Functions(described, loss, batch, outputs, metrics or {}, dtype)
         batch.set_limits(functions.observe(), limits or {})
         functions.refuse_sum()
+        check_repeats(functions)
         if path.endswith(".pt2"):
             described.refuse_compiled()
             from disttrain.exporting.pt2 import write

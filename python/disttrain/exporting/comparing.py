@@ -1,26 +1,31 @@
 """Compares the stages of an export with each other: the model, its trace, and the compiled program.
 
 A trace keeps Python's numbers and branches as they were for the example, so it is compared on a batch of another size.
-Most of what goes wrong raises an error while tracing or compiling; these comparisons find the rest.
+Most of what goes wrong raises an error while tracing or compiling; these comparisons find the rest. The batches are drawn
+at random (drawing.py), because an example of zeros would show nothing.
 
 A gradient may jump where an activation such as ReLU is almost 0: rounding alone then changes it by some percent. So the
 model is also run with inputs that differ in their sixth digit. The results may differ by a few times what that changes.
+A compiled program whose results differ by more has an error only if the model in float64 shows that: otherwise nobody can
+tell which result is right, and another batch is drawn.
 """
 
 import torch
 
+from disttrain.exporting.drawing import draws
 from disttrain.exporting.errors import ExportError, NamedErrors, first_line, last_line
+from disttrain.exporting.exact import run_exactly
 
 
-def compare_trace(program, functions, of_model, of_trace, columns):
-    """of_model, of_trace: functions of a list of columns that return lists of tensors. columns: of the example."""
+def compare_trace(program, functions, of_model, of_trace):
+    """of_model, of_trace: functions of a list of columns that return lists of tensors."""
     if not functions.batch.dynamic:
         return
     # Not a smaller batch, because batch norm doesn't take a single record.
     records = functions.batch.examples + 1
     sizes = f"on a batch of {records} records, but example_batch has {records - 1}"
-    columns = [torch.cat([column, column[:1]]) for column in columns]
     hint = "; write the batch's size as x.shape[0] or -1 there, or export with dynamic_batch=False"
+    (columns,) = draws(functions, program, records, 1)
     with NamedErrors(functions.described.layers, f"runs {sizes}", hint=hint):
         expected, tolerance = _results_of(of_model, columns)
     found = _run(
@@ -38,9 +43,10 @@ def compare_trace(program, functions, of_model, of_trace, columns):
         )
 
 
-def compare_gradients(functions, of_model, of_trace, columns, names):
+def compare_gradients(functions, of_model, of_trace, names):
     """of_model, of_trace: functions of a list of columns that return the gradients of the parameters `names`. A trace of
     TorchScript has the operators of the forward pass alone, so it loses what the model does to the gradients."""
+    (columns,) = draws(functions, "step", functions.batch.examples, 1)
     with NamedErrors(functions.described.layers, "runs"):
         expected, tolerance = _results_of(of_model, columns)
     found = _run(
@@ -60,22 +66,63 @@ def compare_gradients(functions, of_model, of_trace, columns, names):
 _TO_PT2 = "export to a .pt2 file"
 
 
-def compare_compiled(program, of_trace, of_library, arguments, rounding):
-    """of_library: the compiled program, a function of a list of tensors as of_trace. rounding: Functions.rounding. A compiled
-    program adds in another order and rounds fewer results in between."""
-    expected, tolerance = _results_of(of_trace, arguments, rounding)
-    found = _run(
-        of_library,
-        arguments,
-        lambda error: f"the compiled program {program} fails: {first_line(error)}; {_INSTEAD}",
+def compare_compiled(program, functions, traced, of_library, variables):
+    """traced: the GraphModule. of_library: the compiled program, a function of a list of tensors. variables: the first
+    arguments of both. A compiled program adds in another order and rounds fewer results in between."""
+    rounding = functions.rounding
+
+    def of_trace(arguments):
+        return traced(*arguments)
+
+    uncertain = 0.0
+    for columns in draws(functions, program, functions.batch.examples, _DRAWS):
+        arguments = [*variables, *columns]
+        expected, tolerance = _results_of(of_trace, arguments, rounding)
+        found = _run(
+            of_library,
+            arguments,
+            lambda error: f"the compiled program {program} fails: {first_line(error)}; {_INSTEAD}",
+        )
+        # Compiled programs with dropout draw their random numbers in another order.
+        is_random = _difference(expected, _seeded(of_trace, arguments, 2)) > 0
+        if _agree(expected, found, None if is_random else tolerance, rounding):
+            return
+        if [tensor.shape for tensor in expected] != [tensor.shape for tensor in found]:
+            raise ExportError(f"export: the compiled program {program} has results of other shapes than the model; {_BLAME}")
+        uncertain = max(uncertain, _judge(program, functions, traced, arguments, expected, found, tolerance))
+    raise ExportError(
+        f"export: the compiled program {program} can't be compared with the model, because rounding alone changes the model's "
+        f"results by up to {uncertain:.0%}: its values grow from layer to layer, or it divides by almost 0. Give it other "
+        "initial values, or export to a .pt file, which computes with PyTorch's own operators"
     )
-    # Compiled programs with dropout draw their random numbers in another order.
-    is_random = _difference(expected, _seeded(of_trace, arguments, 2)) > 0
-    if not _agree(expected, found, None if is_random else tolerance, rounding):
-        raise ExportError(f"export: the compiled program {program} has another result than the model; {_INSTEAD}")
 
 
-_INSTEAD = "AOTInductor has an error in one of the model's operators. Export to a .pt file instead"
+def _judge(program, functions, traced, arguments, expected, found, tolerance):
+    """Raises ExportError if the compiled program is wrong for certain. Returns by how much rounding may change the results."""
+    rounding = functions.rounding
+    noise = max(
+        _difference(expected, _seeded(lambda nudged: traced(*nudged), _nudged(arguments, seed, rounding), 1), rounding)
+        for seed in range(3, 3 + _MORE_NUDGES)
+    )
+    tolerance = max(tolerance, 4 * noise)
+    exact = run_exactly(traced, arguments)
+    if exact is not None:
+        noise = max(noise, _difference(exact, expected, rounding))
+    differences = _differences(expected if exact is None else exact, found, rounding)
+    worst = max(range(len(differences)), key=differences.__getitem__)
+    if max(tolerance, 4 * noise) >= min(differences[worst], _MOST):
+        return max(noise, _LEAST)
+    model = f"differ by {noise:.1g} if the model computes in float64" if exact is not None else f"change by {noise:.1g} by rounding"
+    raise ExportError(
+        f"export: the compiled program {program} has another result than the model: {functions.name_of_result(program, worst)} "
+        f"differs by {differences[worst]:.2g} of its largest value, and the model's own results {model}; {_BLAME}"
+    )
+
+
+_INSTEAD = "export to a .pt file instead"
+_BLAME = f"AOTInductor has an error in one of the model's operators. {_INSTEAD.capitalize()}"
+# Batches with which a compiled program is tried until one can be compared, and further changes of the inputs for each.
+_DRAWS, _MORE_NUDGES = 4, 6
 
 
 # Relative to the largest value of a tensor: what results may differ by at least and at most, and the change of inputs
@@ -130,6 +177,12 @@ def _seeded(function, columns, seed):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return [tensor.detach() for tensor in function(columns)]
+
+
+def largest_difference(some, others):
+    """Between two lists of tensors; infinite if their shapes differ."""
+    same = [tensor.shape for tensor in some] == [tensor.shape for tensor in others]
+    return _difference(some, others) if same else torch.inf
 
 
 def _difference(some, others, rounding=0.0):

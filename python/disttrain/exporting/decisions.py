@@ -53,6 +53,12 @@ class DecisionWatch(TorchFunctionMode):
             if issubclass(warning.category, torch.jit.TracerWarning) and place in self._places:
                 raise ExportError(self._text(place, "a TorchScript file would keep the example's value for all batches"))
 
+    def check_gradient(self, error):
+        """Fails if the model used a value in Python. error: the loss has no gradient."""
+        if self._places:
+            why = "no gradient passes there: the loss doesn't depend on any trainable parameter"
+            raise ExportError(self._text(list(self._places)[-1], why)) from error
+
     def _text(self, place, why):
         layer = self._places[place] or "the loss, the outputs or the metrics"
         line = linecache.getline(*place).strip()

@@ -12,6 +12,10 @@ class FixedBatchError(ExportError):
     """Something in the model fixes the batch's dimension."""
 
 
+class NoGradientError(ExportError):
+    """The loss depends on no trainable parameter."""
+
+
 class LayerTracker:
     """Knows which layers of a model run now, and which one ran when an exception was raised.
 

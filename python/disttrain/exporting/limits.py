@@ -4,6 +4,8 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from disttrain.exporting.places import place_of
+
 # The methods and functions that return the same numbers as their first argument has, maybe fewer of them, or as another
 # type.
 _KEEPING = frozenset(
@@ -29,7 +31,7 @@ class LimitFinder(TorchFunctionMode):
         super().__init__()
         # Place of a storage -> (column, whether the storage has the column's own numbers). A view has the storage of its
         # column. `_kept` keeps the storages of copies alive, so that no other tensor gets their places.
-        self._known = {_place(column): (name, True) for name, column in columns.items()}
+        self._known = {place_of(column): (name, True) for name, column in columns.items()}
         self._kept = []
         self._bytes = {name for name, column in columns.items() if column.dtype == torch.uint8}
         self.limits = {}
@@ -71,11 +73,11 @@ class LimitFinder(TorchFunctionMode):
             if name in self._bytes and tensor.dtype in (torch.int32, torch.int64):
                 self.widened.add(name)
             if self._known_of(tensor) is None:
-                self._known[_place(tensor)] = name, is_same
+                self._known[place_of(tensor)] = name, is_same
                 self._kept.append(tensor)
 
     def _known_of(self, value):
-        return self._known.get(_place(value)) if isinstance(value, torch.Tensor) else None
+        return self._known.get(place_of(value)) if isinstance(value, torch.Tensor) else None
 
     def _note(self, index, limit):
         # A cross entropy takes floats as probabilities.
@@ -90,8 +92,3 @@ class LimitFinder(TorchFunctionMode):
 
 def _is_integer(tensor):
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
-
-
-def _place(tensor):
-    with torch._C.DisableTorchFunction():
-        return tensor.untyped_storage().data_ptr()

@@ -72,6 +72,35 @@ class DescribedModel:
             for module, training in before.items():
                 module.training = training
 
+    @contextlib.contextmanager
+    def unchanged_attributes(self):
+        """Restores what forward() keeps in attributes of layers, such as a trace's tensors without values."""
+        kept = {module: dict(module.__dict__) for module in self._all_modules()}
+        try:
+            yield
+        finally:
+            for module, attributes in kept.items():
+                module.__dict__.clear()
+                module.__dict__.update(attributes)
+
+    def attributes(self):
+        """The numbers of Python, and the tensors that are no variables, of the layers and the loss: (layer, attribute) ->
+        value."""
+        owners = [(module, self.layers.name_of(module)) for module in self.trains]
+        if isinstance(self.loss, torch.nn.Module):
+            owners += [(module, "the loss") for module in self.loss.modules()]
+        elif hasattr(self.loss, "__dict__"):
+            owners.append((self.loss, "the loss"))
+        return {
+            (owner, name): value
+            for each, owner in owners
+            for name, value in vars(each).items()
+            if name != "training" and isinstance(value, (int, float, complex, torch.Tensor))
+        }
+
+    def _all_modules(self):
+        return [*self.trains, *(self.loss.modules() if isinstance(self.loss, torch.nn.Module) else ())]
+
     def set_training(self, training):
         for module, trains in self.trains.items():
             module.training = training and trains
@@ -111,7 +140,9 @@ class DescribedModel:
             stack.enter_context(replaced(self.model, own, tie_weights=True))
             if of_loss:
                 stack.enter_context(replaced(self.loss, of_loss))
-            yield lambda name: _tensor_at(self.model, name)
+            yield lambda name: (
+                _tensor_at(self.loss, name[len(LOSS) :]) if name.startswith(LOSS) else _tensor_at(self.model, name)
+            )
 
 
 def _tensor_at(module, name):

@@ -15,10 +15,11 @@ import torch
 from disttrain.exporting import sidecar
 from disttrain.exporting.batch import DTYPES
 from disttrain.exporting.decisions import ValueLog
-from disttrain.exporting.errors import ExportError, NamedErrors, first_line
+from disttrain.exporting.errors import ExportError, NamedErrors, NoGradientError, first_line
 from disttrain.exporting.limits import LimitFinder
 from disttrain.exporting.model import FROZEN, LARGEST_EXACT, LOSS, STATE, TRAINABLE
 from disttrain.exporting.sums import is_sum
+from disttrain.exporting.writes import WriteWatch, existing_tensors
 from disttrain.metrics import Metric
 from disttrain.wrapping import kind_of
 
@@ -48,6 +49,8 @@ class Functions:
         self._pick_outputs = outputs or _usual_outputs
         self._autocast = None if dtype is torch.float32 else dtype
         self.columns = {column.name: column for column in batch.columns}
+        self.written_columns = set()  # names. The model gets copies of these columns.
+        self.watch = None  # a WriteWatch of the run of a program
 
     @property
     def rounding(self):
@@ -55,6 +58,17 @@ class Functions:
         tensors = [variable.tensor for variable in self.described.variables] + [column.example for column in self.batch.columns]
         dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()} | {self._autocast or torch.float32}
         return max(torch.finfo(dtype).eps for dtype in dtypes)
+
+    def name_of_result(self, program, index):
+        """Of the results of a program."""
+        if program == "predict":
+            return "the output"
+        variables = [variable for variable in self.described.variables if variable.kind != FROZEN]
+        names = ["the loss", "the metrics"] + [
+            f'the gradient of "{each.name}"' if each.kind == TRAINABLE else f'the new value of buffer "{each.name}"'
+            for each in variables
+        ]
+        return names[index]
 
     def columns_of(self, program):
         """The names of the columns that the program takes."""
@@ -70,12 +84,17 @@ class Functions:
         # maybe to the same values. Compiled layers (ScriptModule) and calls of the operator aren't among the statistics.
         statistics = described.training_statistics()
         before = {variable.name: variable.tensor.detach().clone() for variable in described.of_kind(FROZEN)}
-        columns = {name: column.example for name, column in self.columns.items()}
-        finder = LimitFinder(columns)
+        columns = {name: column.example.clone() for name, column in self.columns.items()}
+        finder, writes = LimitFinder(columns), WriteWatch(described, existing_tensors())
+        writes.follow(values, columns)
         described.set_training(True)
         with torch.no_grad(), described.with_values(values) as value_of, NamedErrors(described.layers, "runs"):
-            with finder:
+            with finder, writes:
                 loss, outputs = self.forward(columns)
+            # The first run may write what no later one does, as a layer that begins with the statistics of its first batch.
+            writes.check_values(value_of)
+            if writes.problem:
+                raise ExportError(f"export: {writes.problem}")
             self.accumulate(outputs, columns)
             for variable in described.of_kind(FROZEN):
                 if variable.name.startswith(LOSS) or variable.tensor.requires_grad:
@@ -96,11 +115,6 @@ class Functions:
         if not torch.isfinite(loss).all():
             raise ExportError("export: the loss of example_batch is NaN or infinite; check the batch and the model")
         return finder
-
-    def run_step(self):
-        """Runs the step once as it is, with its backward pass. Finds losses and gradients that no program can have."""
-        with NamedErrors(self.described.layers, "runs"):
-            self.step(*(argument.clone() for argument in self.example_arguments("step")))
 
     def refuse_sum(self):
         """Fails if the loss is a sum over the batch. The loss also grows like a sum if the model takes a sum over the batch
@@ -148,9 +162,10 @@ class Functions:
         with torch.enable_grad(), described.with_values(values) as value_of:
             loss, outputs = self.forward(columns)
             if not loss.requires_grad:
-                raise ExportError("export: the loss doesn't depend on any trainable parameter")
+                raise NoGradientError("export: the loss doesn't depend on any trainable parameter")
             gradients = torch.autograd.grad(loss.mean(), list(leaves.values()), materialize_grads=True)
             state = {variable.name: value_of(variable.name) for variable in described.of_kind(STATE)}
+            self._check_values(value_of)
         of_leaf = dict(zip(leaves, gradients))
         for name, gradient in of_leaf.items():
             if gradient.layout != torch.strided:
@@ -168,15 +183,22 @@ class Functions:
     def evaluate(self, *arguments):
         values, columns, _ = self._bind(arguments, "evaluate")
         self.described.set_training(False)
-        with torch.no_grad(), self.described.with_values(values):
+        with torch.no_grad(), self.described.with_values(values) as value_of:
             loss, outputs = self.forward(columns)
+            self._check_values(value_of)
         return [self._loss_sum(loss, columns), self.accumulate(outputs, columns)]
 
     def predict(self, *arguments):
         values, columns, _ = self._bind(arguments, "predict")
         self.described.set_training(False)
-        with torch.no_grad(), self.described.with_values(values):
-            return [as_rows(self.outputs_of(self.run_model(columns)))]
+        with torch.no_grad(), self.described.with_values(values) as value_of:
+            outputs = self.outputs_of(self.run_model(columns))
+            self._check_values(value_of)
+            return [as_rows(outputs)]
+
+    def _check_values(self, value_of):
+        if self.watch is not None:
+            self.watch.check_values(value_of)
 
     def example_arguments(self, program):
         return [variable.carried for variable in self.described.variables] + [
@@ -217,18 +239,25 @@ class Functions:
                 values[variable.name] = whole.to(variable.tensor.dtype, copy=True)
             else:
                 values[variable.name] = argument
-        return values, dict(zip(self.columns_of(program), arguments[len(variables) :])), leaves
+        columns = dict(zip(self.columns_of(program), arguments[len(variables) :]))
+        if self.watch is not None:
+            self.watch.follow(values, columns)
+        return values, columns, leaves
 
     def run_model(self, columns):
         with self._computing():
-            inputs = {name: columns[name] for name in self.batch.inputs}
+            inputs = {
+                name: columns[name].clone() if name in self.written_columns else columns[name] for name in self.batch.inputs
+            }
             model = self.described.model
             return model(**inputs) if self.batch.inputs_by_name else model(*inputs.values())
 
     def forward(self, columns):
         """The loss as float32 or float64, and the tensor that metrics take, detached."""
         returned = self.run_model(columns)
-        labels = {name: columns[name] for name in self.batch.labels}
+        labels = {
+            name: columns[name].clone() if name in self.written_columns else columns[name] for name in self.batch.labels
+        }
         if not self.batch.labels_as_dict:
             labels = next(iter(labels.values()), None)
         with self._computing():

@@ -34,7 +34,8 @@ def write(path, functions, cpu, say):
                 module = graph.module(check_guards=False)
                 libraries[program] = compiling.compile_program(module, arguments, program, cpu, say)
                 loaded = compiling.load(libraries[program])
-        compare_compiled(program, lambda tensors: graph.module()(*tensors), loaded, arguments, functions.rounding)
+        variables = arguments[: len(functions.described.variables)]
+        compare_compiled(program, functions, graph.module(check_guards=False), loaded, variables)
     text, values = torch_sidecar.encode(functions, "pt2", cpu, PROGRAMS, stages)
     # PyTorch's reader takes the members of the folder "extra" for texts.
     _write(path, libraries, {"extra/" + sidecar.JSON_NAME: text, "data/disttrain/" + sidecar.VALUES_NAME: values})

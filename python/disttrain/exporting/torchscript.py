@@ -25,7 +25,6 @@ def write(path, functions, cpu, say):
     say("export: tracing step, evaluate and predict")
     with _unchanged(functions.described.model):
         traced = _trace(functions)
-        functions.run_step()
         _compare(functions, traced)
     with _unchanged(functions.described.model):
         text, values = torch_sidecar.encode(functions, "torchscript", "", PROGRAMS)
@@ -95,8 +94,8 @@ def _compare(functions, traced):
 
         return run
 
-    for program, columns in _examples(functions).items():
-        compare_trace(program, functions, results_of(programs, program), results_of(traced, program), columns)
+    for program in PROGRAMS:
+        compare_trace(program, functions, results_of(programs, program), results_of(traced, program))
     _compare_gradients(functions, programs, traced)
 
 
@@ -113,8 +112,7 @@ def _compare_gradients(functions, programs, traced):
         return run
 
     names = [variable.name for variable in trainable]
-    columns = _examples(functions)["step"]
-    compare_gradients(functions, gradients_of(programs), gradients_of(traced), columns, names)
+    compare_gradients(functions, gradients_of(programs), gradients_of(traced), names)
 
 
 @contextlib.contextmanager

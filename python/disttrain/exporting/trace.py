@@ -49,7 +49,7 @@ def _graph(functions, program, watch):
     watched = _BatchWatch(environment, fakes[free].shape[0])
     named = NamedErrors(functions.described.layers, f"is traced for its program {program}", watched.layer_ended)
     # With oneDNN, a recurrent layer becomes one operator, whose backward pass fails in compiled programs.
-    with named, torch.backends.mkldnn.flags(enabled=False), watch:
+    with named, functions.described.unchanged_attributes(), torch.backends.mkldnn.flags(enabled=False), watch:
         graph = make_fx(getattr(functions, program), decompositions(), tracing_mode="symbolic")(*fakes)
     if batch.dynamic:
         watched.check()
@@ -150,13 +150,10 @@ def _exported(functions, program, graph):
 
 
 def _compare(functions, program, traced):
-    arguments = functions.example_arguments(program)
-    free = len(functions.described.variables)
-    of_model, variables = getattr(functions, program), arguments[:free]
+    of_model, variables = getattr(functions, program), functions.example_arguments(program)[: len(functions.described.variables)]
     compare_trace(
         program,
         functions,
         lambda columns: of_model(*variables, *columns),
         lambda columns: traced(*variables, *columns),
-        arguments[free:],
     )

@@ -157,11 +157,12 @@ class ErrorsTest(unittest.TestCase):
             (BranchOnValue(), "return hidden * 2 if hidden.sum() > 0 else hidden"),
             (ScaledByItem(), "scale = hidden.abs().max().item()"),  # only the compiler refuses this one
             (ScaledByTheLargestOfAList(), "return hidden * max(hidden.sum(1).tolist())"),
-            (ThroughNumpy(), "return torch.from_numpy(hidden.detach().numpy()) * 2"),
         ]:
             name = f'layer "1" ({type(layer).__name__}) uses a tensor\'s value in Python at {__file__}:'
             texts = (name, f" ({line}), and the program step can't be compiled", "as torch.where does")
             self.assert_refused(*texts, model=nn.Sequential(nn.Linear(6, 3), layer))
+        texts = ('layer "1" (ThroughNumpy) uses', "(return torch.from_numpy(hidden.detach().numpy()) * 2), and no gradient passes there")
+        self.assert_refused(*texts, model=nn.Sequential(nn.Linear(6, 3), ThroughNumpy()))
         name = 'layer "middle" (ScaledByAList) uses a tensor\'s value in Python'
         self.assert_refused(name, "and it takes a value for each record of example_batch", model=Doubled(ScaledByAList()))
         self.assert_refused(
