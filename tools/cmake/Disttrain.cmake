@@ -56,6 +56,12 @@ if(DISTTRAIN_SANITIZE)
       "TSAN_OPTIONS=handle_segv=0:suppressions=\"${suppressions}/races\":second_deadlock_stack=1")
 endif()
 
+# Debian's Python runs the tests, because tools/setup installs the packages that they import for it. Another python3 may
+# come first in PATH.
+if(EXISTS /usr/bin/python3)
+  set(Python3_EXECUTABLE /usr/bin/python3)
+endif()
+
 # The code of a test needs less optimisation than the code that it tests.
 set(DISTTRAIN_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 
