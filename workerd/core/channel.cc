@@ -65,7 +65,13 @@ void Channel::begin_push() {
 
 void Channel::add_frame(Push push, std::uint32_t gradients, bool payload, Actions& out) {
   if (push.last && ask_for_all_ && push.want != Want::kNothing) push.want = Want::kAll;
-  if (push.want == Want::kAll) forget_answers();
+  if (push.want == Want::kAll) {
+    forget_answers();
+    // The frames that still wait, for a credit or for a mark's release, needn't ask for their buckets: this frame does.
+    // Otherwise these buckets would come twice, and the next computation, which begins early, would read a bucket that
+    // the second answer changes.
+    for (std::size_t i = sent_; i < frames_.size(); ++i) frames_[i].push.want = Want::kNothing;
+  }
   waiting_.push_back(buckets_.at(frames_.size()));
   std::push_heap(waiting_.begin(), waiting_.end(), is_sent_later);
   frames_.push_back(Frame{std::move(push), gradients, payload});

@@ -1,6 +1,8 @@
 // Steps that begin before all of their parameters are there (JobFacts::begins_early).
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/workerd/core/worker_core_fixture.h"
 
 namespace disttrain::workerd {
@@ -141,6 +143,31 @@ TEST_F(EarlyStepTest, MarksComeBetweenTwoPushes) {
   push_first_step();
   give(MarkRequested{1});
   EXPECT_EQ(take<SendMark>().size(), 2U);
+}
+
+// A step is skipped because its loss isn't finite, so its last frame asks for all buckets. The frames before it wait
+// for the release of a mark. If they asked for their buckets too, these would come twice. The second answer would
+// change parameters that the next computation, which has begun, reads.
+TEST_F(EarlyStepTest, FramesThatWaitDoNotAskForWhatTheLastFrameAsksFor) {
+  push_first_step();
+  give(MarkRequested{1});
+  answer(ShardId(0), Sequence(1), BucketId(0));
+  answer(ShardId(0), Sequence(2), BucketId(2));
+  answer_push(ShardId(1), Sequence(1), Step(1));
+  give(RangesReady{8});
+  take<SendPush>();
+  give(Computed{std::numeric_limits<float>::quiet_NaN()});
+  make_batches_ready();
+  const auto compute = take<Compute>();
+  ASSERT_EQ(compute.size(), 1U);
+  EXPECT_THAT(compute[0].awaited, UnorderedElementsAre(BucketId(0), BucketId(1), BucketId(2)));
+  EXPECT_TRUE(take<SendPush>().empty()) << "the mark isn't released";
+  give(MarkTakenArrived{ShardId(0), MarkTaken{1}});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].push.want, Want::kNothing);
+  EXPECT_EQ(sent[1].push.want, Want::kAll);
+  EXPECT_TRUE(sent[1].push.skipped);
 }
 
 TEST_F(EarlyStepTest, WaitingForParametersCountsAsWaiting) {
