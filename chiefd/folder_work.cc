@@ -113,18 +113,21 @@ Status JobFolder::check_mounted(const std::string& folder, const std::string& co
                   " has no checkpoint: is its file system mounted? To start over, end the job and submit it again");
 }
 
-Status JobFolder::mark(std::uint64_t token) const {
+Status JobFolder::mark(std::uint64_t token) {
   if (Status written = checkpoint::write_token(files_, path_, token); !written) return written;
+  token_ = token;
   // Make the name of the job's folder durable, because a crash that loses this folder also loses the checkpoints in it.
   return files_.sync_directory(directory_);
 }
 
-Result<std::uint64_t> JobFolder::mark_or_read(std::uint64_t token) const {
+Result<std::uint64_t> JobFolder::mark_or_read(std::uint64_t token) {
   const Status marked = mark(token);
   if (marked) return token;
   if (marked.error().code == ErrorCode::kNoInput) return tl::unexpected(marked.error());
   const Result<std::uint64_t> there = checkpoint::read_token(files_, path_);
-  return there ? there : tl::unexpected(marked.error());
+  if (!there) return tl::unexpected(marked.error());
+  token_ = *there;
+  return there;
 }
 
 Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed,
@@ -273,7 +276,8 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
 
 std::optional<std::vector<KeptCheckpoint>> JobFolder::list() const {
   const auto found = checkpoint::list_checkpoints(files_, path_);
-  if (!found) return std::nullopt;
+  // The mark is read after the listing. So a file system that went away during the listing is noticed.
+  if (!found || !checkpoint::check_token(files_, path_, token_)) return std::nullopt;
   std::vector<KeptCheckpoint> kept;
   for (const checkpoint::Found& one : *found)
     if (damaged_.count(one.path) == 0) kept.push_back({one.generation, one.step, one.path});

@@ -37,10 +37,10 @@ class JobFolder {
  private:
   // Prepares the folder for commits, and writes `token` into it. A ps that finds this token knows that it sees the same
   // folder as the chief.
-  Status mark(std::uint64_t token) const;
+  Status mark(std::uint64_t token);
   // Like mark(), but a folder that the chief can only read is no error: the job can still be restored from it, and each
   // attempt to take a checkpoint reports what is wrong. Returns the token that the folder holds.
-  Result<std::uint64_t> mark_or_read(std::uint64_t token) const;
+  Result<std::uint64_t> mark_or_read(std::uint64_t token);
   // Opens the job's step program if it isn't open. Returns why that can't be done, or "".
   std::string open_program(const std::string& path);
   // Writes what the checkpoint keeps of the program, and adds the file to the manifest. Returns why nothing is kept, or
@@ -48,7 +48,8 @@ class JobFolder {
   Result<std::string> keep_program(const CommitAttempt& work, checkpoint::Manifest& manifest);
   // `columns` are those of the job's data; "": the checkpoint's columns don't matter.
   Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed, const std::string& columns) const;
-  // The checkpoints in the folder, for FolderAnswer::kept.
+  // The checkpoints in the folder, for FolderAnswer::kept. None if the folder can't be listed, or if it isn't the one
+  // that this chief has marked: an empty mount point in its place doesn't mean that the checkpoints are gone.
   std::optional<std::vector<KeptCheckpoint>> list() const;
   Status export_best(const KeepBest& work) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
@@ -57,6 +58,7 @@ class JobFolder {
   std::int64_t (*const wall_seconds_)();
   std::string directory_;
   std::string path_;
+  std::uint64_t token_ = 0;  // the number in the folder, as this chief has written or read it last
   std::unique_ptr<checkpoint::InputFile> lock_;
   // The job's step program. The file stays open, so each checkpoint keeps the same program, even if another file takes
   // its place.

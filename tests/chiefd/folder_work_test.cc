@@ -103,6 +103,27 @@ TEST_F(FolderWorkTest, TheBestIsExportedWithItsMetadataAndReplacesTheOneBefore) 
   EXPECT_NE(text.find("\"disttrain.metric\":\"auc\""), std::string::npos);
 }
 
+// While the job's file system is away, an empty folder may be in its place, or none. The chief then would take the
+// checkpoints for removed ones, and finish the job although none is evaluated.
+TEST_F(FolderWorkTest, AFolderThatIsAwayIsNotListed) {
+  const std::string first = saved(5);
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, first}));
+  ASSERT_TRUE(files_.rename("/c/small", "/away/small"));
+  auto answer = folder.carry_out(KeepBest{});
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->kept) << "no folder is there";
+  ASSERT_TRUE(files_.make_directory("/c/small"));
+  answer = folder.carry_out(KeepBest{});
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->kept) << "an empty mount point is there";
+  ASSERT_TRUE(checkpoint::remove_all(files_, "/c/small"));
+  ASSERT_TRUE(files_.rename("/away/small", "/c/small"));
+  answer = folder.carry_out(KeepBest{});
+  ASSERT_TRUE(answer && answer->kept);
+  EXPECT_EQ(answer->kept->size(), 1u) << "the folder is back";
+}
+
 TEST_F(FolderWorkTest, AFailedExportLeavesTheOneBefore) {
   const std::string first = saved(5);
   JobFolder folder(files_, [] { return std::int64_t{0}; });

@@ -68,6 +68,8 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
      {647, 2532, 4155, 4202, 4296, 4303, 5523, 7095, 7188, 7886, 8860, 9621, 9810, 11423}},
     {"a disk that failed while the job's folder was opened failed the job",
      {17346, 17564, 19165, 22337, 27896, 32258, 33310, 34531, 39116, 48232}},
+    {"a folder that was away was taken for an empty one, so its checkpoints counted as evaluated",
+     {9106496, 9114445, 9115527, 9206903, 9224222}},
     {"an answer changed parameters that a computation, which had begun early, was reading",
      {9112457, 9208690, 40000078}},
 };
