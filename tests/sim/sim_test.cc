@@ -72,6 +72,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
      {9106496, 9114445, 9115527, 9206903, 9224222}},
     {"an answer changed parameters that a computation, which had begun early, was reading",
      {9112457, 9208690, 40000078}},
+    {"workers that had finished didn't count for job.min_workers", {9112084}},
 };
 
 TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {

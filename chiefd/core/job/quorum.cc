@@ -91,13 +91,15 @@ std::string Quorum::shortage(const Turn& turn) const {
 std::vector<Awaited> Quorum::missing(const Tasks& tasks) const {
   std::vector<Awaited> missing;
   if (condition_.is_stopping() || !is_work_left()) return missing;
-  std::size_t living = 0;
-  for (const Member& member : workers_.roster().members) {
-    if (!workers_.is_lost(member))
-      ++living;
-    else if (setup_.waits_for_lost())
-      missing.push_back(absent(member.task, tasks.find(member.task), pauses_.short_since()));
-  }
+  if (setup_.waits_for_lost())
+    for (const Member& member : workers_.roster().members)
+      if (workers_.is_lost(member))
+        missing.push_back(absent(member.task, tasks.find(member.task), pauses_.short_since()));
+  // Workers that have finished count too, although in sync the roster may be without them: they are there and have done
+  // their part. Otherwise a job in which some have finished would wait for more workers than it can get.
+  const auto living =
+      static_cast<std::size_t>(std::count_if(workers_.all().begin(), workers_.all().end(),
+                                             [this](const Member& member) { return !workers_.is_lost(member); }));
   if (missing.empty() && living < setup_.least_workers())
     missing.push_back({std::nullopt, AwaitedFor::kHello, pauses_.short_since(), setup_.least_workers() - living});
   return missing;

@@ -127,6 +127,26 @@ TEST_F(WorkersTest, FewerThanMinWorkersPauseTheOthersAndFailTheJobInTheEnd) {
   EXPECT_NE(status(job).reason.find("1 of at least 2 workers"), std::string::npos) << status(job).reason;
 }
 
+// In sync the roster of a worker that joins is without those that have finished. They are there all the same.
+TEST_F(WorkersTest, WorkersThatHaveFinishedCountForMinWorkers) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.job.min_workers = 3;
+  const JobId job = train(config, 4);
+  lend_all(job);
+  finish(job, worker(0));
+  finish(job, worker(3));
+  kill(worker(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  kill(worker(2));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_EQ(status(job).reason, "2 of at least 3 workers are there; waiting for others");
+  restart(worker(1));
+  restart(worker(2));
+  pass(seconds(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(1)), member(worker(2))}));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(WorkersTest, JobWithAllRecordsVisitedWaitsForNoWorker) {
   JobConfig config = job_config("a");
   config.job.min_workers = 2;
