@@ -284,13 +284,13 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
 }
 
 // Messages that were sent while the link was broken are lost, so each end repeats its last one. The pacer repeats the
-// roster, because commits name members by their ranks in the roster. The other shard repeats its report about the open
-// step.
+// roster, because commits name members by their ranks in the roster. It also repeats its newest order to cut: until the
+// other shard has reported a staged push on this link, the pacer commits no step, so both shards still cut at the same
+// step. A shard that has cut already ignores the order. The other shard repeats its report about the open step.
 void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
-  if (is_pacer())
-    tell_news(actions);
-  else
-    report_staged_again(actions);
+  if (!is_pacer()) return report_staged_again(actions);
+  tell_news(actions);
+  if (ordered_cut_ != 0) actions.push_back(SendCut{Cut{ordered_cut_}});
 }
 
 void ShardCore::tell_news(Actions& actions) const {

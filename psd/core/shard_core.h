@@ -177,6 +177,7 @@ class ShardCore {
   std::size_t lacking_ = 0;            // number of buckets that have no first value yet
   Member giver_;                       // the worker that was asked for the first values
   ChannelId asked_;                    // the channel on which it was asked; 0 = none
+  std::uint64_t ordered_cut_ = 0;      // pacer, sync: the newest attempt for which it told the other shards to cut
   bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
   MemberTable members_;

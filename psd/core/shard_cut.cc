@@ -102,6 +102,7 @@ void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
 
 void ShardCore::cut_if_ordered(Instant now, Actions& actions) {
   if (!cut_at_ || (version_ < *cut_at_ && !finished())) return;
+  ordered_cut_ = attempt_;
   actions.push_back(SendCut{Cut{attempt_}});
   cut(now, actions);
 }

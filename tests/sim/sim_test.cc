@@ -73,6 +73,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"an answer changed parameters that a computation, which had begun early, was reading",
      {9112457, 9208690, 40000078}},
     {"workers that had finished didn't count for job.min_workers", {9112084}},
+    {"an order to cut was lost, because a shard had no link to the pacer yet", {9207858}},
 };
 
 TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {

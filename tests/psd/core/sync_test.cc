@@ -325,6 +325,24 @@ TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
   EXPECT_EQ(run.cluster.failed, "shard 1 has roster 1 and was told to commit step 1 with members of roster 2");
 }
 
+// The pacer was told to cut while another shard had no link to it. Nothing else would make that shard cut.
+TEST(SyncCut, AShardThatConnectsAfterTheOrderIsToldToCut) {
+  ShardOptions options;
+  options.train = sync_train(0);
+  options.roster = roster_of(2);
+  const Layout layout = small_layout(2);
+  ShardCore pacer(layout, options);
+  Actions said;
+  pacer.step(Instant(), Event(PeerOpened{ShardId(1)}), said);
+  EXPECT_EQ(said.size(), 1U) << "the news alone";
+  pacer.step(Instant(), Event(AttemptPrepared{5, false}), said);
+  pacer.step(Instant(), Event(CutOrdered{5, Step()}), said);
+  said.clear();
+  pacer.step(Instant(), Event(PeerOpened{ShardId(1)}), said);
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_EQ(std::get<SendCut>(said[1]).message.attempt, 5U);
+}
+
 TEST(SyncCut, NothingIsCommittedAfterOneThatHoldsUntilItIsGivenUp) {
   for (const std::uint32_t shards : {1U, 3U}) {
     SyncTraining run(shards, sync_train(0), 2, 1);
