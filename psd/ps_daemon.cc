@@ -210,7 +210,7 @@ void PsDaemon::create(const CreateShards& order) {
 
 void PsDaemon::take(const SetRoster& order) {
   if (!is_open(order.job, order.generation) || !job_->threads.contains(ShardId(0))) return;
-  on_shard(ShardId(0), [roster = order.roster](ShardService& shard) { shard.set_roster(roster); });
+  on_shard(ShardId(0), [order](ShardService& shard) { shard.set_roster(order.roster, order.ends); });
 }
 
 void PsDaemon::take(const FenceWorker& order) {

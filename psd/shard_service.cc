@@ -352,8 +352,8 @@ void ShardService::act_on(const SendNews& action) {
 
 // --- The chief
 
-void ShardService::set_roster(const Roster& roster) {
-  handle(RosterSet{roster});
+void ShardService::set_roster(const Roster& roster, bool ends) {
+  handle(RosterSet{roster, ends});
 }
 
 void ShardService::fence(const Member& worker) {

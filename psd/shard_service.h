@@ -93,7 +93,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
 
   void adopt_channel(transport::Arrival& arrival, Member worker);
   void adopt_peer(transport::Arrival& arrival, ShardId from);
-  void set_roster(const Roster& roster);
+  void set_roster(const Roster& roster, bool ends);
   void fence(const Member& worker);
   // Answered by ShardSays.
   void report(bool at_once);

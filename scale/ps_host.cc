@@ -38,7 +38,7 @@ void PsHost::on_order(const wire::ControlMessage& message) {
   if (const auto* order = std::get_if<CreateShards>(&message)) {
     create(*order);
   } else if (const auto* roster = std::get_if<SetRoster>(&message)) {
-    if (Shard* pacer = find(ShardId(0))) handle(*pacer, psd::RosterSet{roster->roster});
+    if (Shard* pacer = find(ShardId(0))) handle(*pacer, psd::RosterSet{roster->roster, roster->ends});
   } else if (const auto* fence = std::get_if<FenceWorker>(&message)) {
     for (const auto& shard : shards_) handle(*shard, psd::Fence{fence->worker});
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {

@@ -143,6 +143,10 @@ struct SetRoster {
   JobId job;
   Generation generation;
   Roster roster;
+  // sync: the job is being stopped, and all workers have finished. The pacer commits no step after this message, so
+  // that the step in its answer is the job's last one. Without it, pushes that are still staged could make one more
+  // step.
+  bool ends = false;
 };
 
 // The chief sends this message to every ps, and each shard answers. After a shard has answered, no frame of this

@@ -96,6 +96,7 @@ struct PeerOpened {
 // The chief gives the pacer a new roster. The pacer answers with RosterTaken.
 struct RosterSet {
   Roster roster;
+  bool ends = false;  // SetRoster::ends: in sync, the pacer commits no step from now on
 };
 
 // The chief orders the shard to take nothing more from this worker. The core answers with Fenced.

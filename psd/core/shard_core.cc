@@ -276,6 +276,7 @@ bool ShardCore::take_roster(const Roster& roster, Actions& actions) {
 }
 
 void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
+  ended_ = ended_ || event.ends;
   const bool changed = take_roster(event.roster, actions);
   if (failed_) return;
   if (changed) tell_news(actions);

@@ -178,6 +178,7 @@ class ShardCore {
   Member giver_;                       // the worker that was asked for the first values
   ChannelId asked_;                    // the channel on which it was asked; 0 = none
   std::uint64_t ordered_cut_ = 0;      // pacer, sync: the newest attempt for which it told the other shards to cut
+  bool ended_ = false;                 // pacer, sync: the chief said that no step may be committed any more
   bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
   MemberTable members_;

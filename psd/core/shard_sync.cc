@@ -133,7 +133,7 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 // Only the pacer calls this. Commits the open step if enough members have staged their pushes on all shards. Returns
 // true if it has committed the step and the job goes on. In that case the next step may be ready too.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
-  if (held_ != 0 || !decider_.has_all_reports()) return false;
+  if (held_ != 0 || ended_ || !decider_.has_all_reports()) return false;
   RankSet empty;
   for (const MemberState* member : members_.active()) {
     const StagedPush* push = staging_.find(member->place, version_.next());

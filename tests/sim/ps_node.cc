@@ -47,7 +47,7 @@ void PsNode::on_order(const wire::ControlMessage& message) {
     }
   } else if (const auto* roster = std::get_if<SetRoster>(&message)) {
     if (is_open(roster->job, roster->generation) && job_->shards.count(ShardId(0)) != 0)
-      handle(*job_->shards.at(ShardId(0)), psd::RosterSet{roster->roster});
+      handle(*job_->shards.at(ShardId(0)), psd::RosterSet{roster->roster, roster->ends});
   } else if (const auto* fence = std::get_if<FenceWorker>(&message)) {
     if (is_open(fence->job, fence->generation))
       for (auto& [id, shard] : job_->shards) handle(*shard, psd::Fence{fence->worker});

@@ -72,6 +72,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
      {9106496, 9114445, 9115527, 9206903, 9224222}},
     {"an answer changed parameters that a computation, which had begun early, was reading",
      {9112457, 9208690, 40000078}},
+    {"a step was committed after the last checkpoint of a job that was being stopped", {9206085}},
     {"workers that had finished didn't count for job.min_workers", {9112084}},
     {"an order to cut was lost, because a shard had no link to the pacer yet", {9207858}},
 };

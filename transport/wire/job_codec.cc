@@ -152,11 +152,13 @@ PauseJob read(schema::PauseJob::Reader r) {
 void write(const SetRoster& m, schema::SetRoster::Builder b) {
   write_job(m, b);
   write(m.roster, b.initRoster());
+  b.setEnds(m.ends);
 }
 
 SetRoster read(schema::SetRoster::Reader r) {
   auto m = read_job<SetRoster>(r);
   m.roster = read(r.getRoster());
+  m.ends = r.getEnds();
   return m;
 }
 

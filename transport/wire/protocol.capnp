@@ -631,6 +631,7 @@ struct SetRoster {
   job @0 :UInt32;
   generation @1 :UInt64;
   roster @2 :Roster;
+  ends @3 :Bool;  # sync: the job is being stopped, and the pacer commits no more steps
 }
 
 struct RosterApplied {

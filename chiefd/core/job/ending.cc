@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chiefd/core/job/parts.h"
+#include "chiefd/core/job/roster_order.h"
 
 namespace disttrain::chiefd {
 
@@ -97,7 +98,7 @@ void Ending::on_all_finished(Turn& turn) {
   stage_.await(turn.now, {pacer}, turn.now + setup_.answer_limit());
   const Roster& roster = workers_.change(workers_.living());
   held_.hold(turn.persist(RosterRecord{setup_.id, generation_.number(), roster}),
-             Send{pacer.task, SetRoster{setup_.id, generation_.number(), roster}});
+             Send{pacer.task, roster_order(setup_, stage_, condition_, generation_, workers_)});
 }
 
 void Ending::evaluate(Turn& turn, Loss loss) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "chiefd/core/job/parts.h"
+#include "chiefd/core/job/roster_order.h"
 #include "common/mutant.h"
 
 namespace disttrain::chiefd {
@@ -84,11 +85,12 @@ void Membership::forget_predecessors(const Member& worker) {
 
 void Membership::change_roster(Turn& turn, std::vector<Member> members, const std::optional<Member>& lost) {
   const Roster& roster = workers_.change(std::move(members));
+  const SetRoster order = roster_order(setup_, stage_, condition_, generation_, workers_);
   const Ticket ticket = turn.persist(RosterRecord{setup_.id, generation_.number(), roster});
   if (lost) fences_.fence(turn, *lost, ticket);
   const TaskId pacer = generation_.pacer().task;
-  held_.hold(ticket, Send{pacer, SetRoster{setup_.id, generation_.number(), roster}});
-  if (DISTTRAIN_MUTANT(kRosterNotDurable)) turn.send(pacer, SetRoster{setup_.id, generation_.number(), roster});
+  held_.hold(ticket, Send{pacer, order});
+  if (DISTTRAIN_MUTANT(kRosterNotDurable)) turn.send(pacer, order);
   // In sync, blocks of steps are lent to one roster. The chief makes the blocks of the new roster from the ledger in
   // the pacer's answer, so it lends nothing until that answer.
   if (setup_.is_sync()) loans_.forbid();

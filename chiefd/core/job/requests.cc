@@ -1,6 +1,7 @@
 #include "chiefd/core/job/requests.h"
 
 #include "chiefd/core/job/parts.h"
+#include "chiefd/core/job/roster_order.h"
 
 namespace disttrain::chiefd {
 
@@ -84,7 +85,7 @@ void Requests::repeat_in_training(Turn& turn, const Member& member) {
 void Requests::repeat_roster(Turn& turn) {
   give_pacer_time(turn);
   if (!held_.holds<SetRoster>(generation_.pacer().task))
-    turn.send(generation_.pacer().task, SetRoster{setup_.id, generation_.number(), workers_.roster()});
+    turn.send(generation_.pacer().task, roster_order(setup_, stage_, condition_, generation_, workers_));
 }
 
 void Requests::give_pacer_time(Turn& turn) {

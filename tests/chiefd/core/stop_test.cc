@@ -41,6 +41,27 @@ TEST_F(StopTest, NewChiefThatWaitsForItsTasksStopsThemWhenTheyAreThere) {
   EXPECT_EQ(status(job).reason, "stopped by ada");
 }
 
+TEST_F(StopTest, ThePacerIsToldThatNoStepMayFollow) {
+  const JobId job = train_one();
+  stop();
+  EXPECT_FALSE(sent<SetRoster>(ps(0)).back().ends) << "the worker ends its step first";
+  obedient_ = false;
+  finish(job, worker(0));
+  EXPECT_TRUE(sent<SetRoster>(ps(0)).back().ends);
+  const std::size_t orders = sent<SetRoster>(ps(0)).size();
+  hello_again(ps(0));
+  ASSERT_EQ(sent<SetRoster>(ps(0)).size(), orders + 1);
+  EXPECT_TRUE(sent<SetRoster>(ps(0)).back().ends) << "the first order may be lost";
+  kill(worker(0));
+  EXPECT_TRUE(sent<SetRoster>(ps(0)).back().ends);
+}
+
+TEST_F(StopTest, WithoutAStopStepsMayFollow) {
+  const JobId job = train_one();
+  finish(job, worker(0));
+  for (const SetRoster& order : sent<SetRoster>(ps(0))) EXPECT_FALSE(order.ends);
+}
+
 TEST_F(StopTest, LastCheckpointThatIsUnderWayIsTaken) {
   const JobId job = train_one();
   folder_error_ = Error{ErrorCode::kFailed, "/checkpoints: no space left on device"};

@@ -314,6 +314,25 @@ TEST(SyncStaged, AShardThatConnectsAgainReportsTheOpenStepAgain) {
   }
 }
 
+// The job is being stopped. Both workers have pushed step 1 to shard 0, and then the chief takes the roster of those
+// that haven't finished. Without SetRoster::ends the remaining worker's push would make a step, of which the chief
+// doesn't know when it takes the last checkpoint.
+TEST(SyncRoster, NoStepFollowsTheOneThatEndsTheJob) {
+  for (const std::uint32_t shards : {1U, 3U}) {
+    for (const bool ends : {false, true}) {
+      SyncTraining run(shards, sync_train(0), 2, 1);
+      push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
+      run.cluster.deliver_all(run.random);
+      run.cluster.node(0).handle(RosterSet{roster_of(1, 2), ends});
+      run.cluster.deliver_all(run.random);
+      run.cluster.node(0).handle(RosterSet{roster_of(1, 3)});  // a worker was lost at the end
+      run.cluster.deliver_all(run.random);
+      EXPECT_EQ(run.cluster.node(0).shard.core().version(), Step(ends ? 0 : 1)) << shards << " shards";
+      EXPECT_EQ(run.cluster.rosters.front().step, Step(0));
+    }
+  }
+}
+
 // A rank is the number of a worker within a roster, so a commit for another roster names other workers.
 TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
   SyncTraining run(2, sync_train(0), 2, 1);
