@@ -61,6 +61,9 @@ const char* to_string(Happening happening) {
       "initial parameters from a file",
       "shard asks for its first values",
       "shard asks for its first values again",
+      "computation waited for its parameters",
+      "computation's parameters sent again",
+      "computation dropped",
       "loss not finite",
       "gradient not finite",
       "step skipped",
@@ -77,6 +80,7 @@ const char* to_string(Happening happening) {
       "frame applied by a former owner",
       "former owner ended",
   };
+  static_assert(kNames.back() != nullptr, "each happening has a name");
   return kNames[static_cast<std::size_t>(happening)];
 }
 
