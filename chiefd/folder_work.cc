@@ -7,6 +7,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/checkpoint/weights_file.h"
+#include "common/printable.h"
 #include "common/program/exported_tensors.h"
 #include "common/program/kept_program.h"
 #include "common/update/update_rule.h"
@@ -71,7 +72,7 @@ Status check_columns(checkpoint::Files& files, const checkpoint::OpenCheckpoint&
   const std::optional<std::string> other = checkpoint::differing_column(**kept, *found);
   if (!other) return {};
   return fail(ErrorCode::kConfig,
-              open.path + " was trained with other values of data.columns." + *other +
+              open.path + " was trained with other values of data.columns." + printable(*other) +
                   " than the training files have now: restore the files, give the column's "
                   "vocabulary, mean and deviation in job.toml, or begin anew under another job.name");
 }

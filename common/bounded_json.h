@@ -17,12 +17,17 @@ inline constexpr int kMaxJsonNesting = 8;
 // isn't JSON it is true of the part before the first error.
 bool is_nested_deeper(std::string_view text, int most);
 
-// Returns a discarded value (Json::is_discarded()) if the text isn't JSON, or nested deeper than kMaxJsonNesting. Never
-// throws. `callback` is that of Json::parse(). The caller bounds the size of the text.
+// Returns a discarded value (Json::is_discarded()) if the text isn't JSON, or nested deeper than `most_nesting`. Never
+// throws, except std::bad_alloc. `callback` is that of Json::parse(). The caller bounds the size of the text.
 template <class Json = nlohmann::json>
-Json parse_bounded_json(std::string_view text, const typename Json::parser_callback_t& callback = nullptr) {
-  if (is_nested_deeper(text, kMaxJsonNesting)) return Json(Json::value_t::discarded);
-  return Json::parse(text, callback, false);
+Json parse_bounded_json(std::string_view text, const typename Json::parser_callback_t& callback = nullptr,
+                        int most_nesting = kMaxJsonNesting) {
+  if (is_nested_deeper(text, most_nesting)) return Json(Json::value_t::discarded);
+  try {
+    return Json::parse(text, callback, false);
+  } catch (const typename Json::exception&) {
+    return Json(Json::value_t::discarded);
+  }
 }
 
 }  // namespace disttrain

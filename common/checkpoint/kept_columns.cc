@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "common/bounded_cbor.h"
 #include "common/bounds.h"
 #include "common/checkpoint/chunk_writer.h"
 #include "common/checkpoint/verified_file.h"
@@ -65,7 +66,7 @@ Result<std::vector<KeptColumn>> decode_columns(const std::string& bytes, const s
   const auto damaged = [&path] {
     return fail(ErrorCode::kData, path + ": isn't a list of columns: the checkpoint is damaged");
   };
-  const Json all = Json::from_cbor(bytes, true, false);
+  const Json all = parse_bounded_cbor(bytes);
   if (!all.is_object() || !all.contains("format") || !all["format"].is_number_unsigned()) return damaged();
   if (all["format"].get<std::uint64_t>() != kColumnsFormat)
     return fail(ErrorCode::kConfig, path + ": has a format that this version doesn't know; use a newer version");

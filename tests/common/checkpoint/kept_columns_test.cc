@@ -20,6 +20,13 @@ TEST(KeptColumns, ComeBackAsTheyWereAlsoWordsOfAnyBytes) {
   EXPECT_EQ(*decoded, columns());
 }
 
+// nlohmann's decoder recurses into the first two, and throws for the third.
+TEST(KeptColumns, DeepOrHugeArraysAreRefused) {
+  const std::string huge("\x9b\x7f\xff\xff\xff\xff\xff\xff\xff", 9);
+  for (const std::string& bytes : {std::string(4'000'000, '\x81'), std::string(4'000'000, '\x7f'), huge})
+    EXPECT_FALSE(decode_columns(bytes, "/c/columns.cbor"));
+}
+
 TEST(KeptColumns, DamagedBytesAreRefused) {
   const std::string bytes = encode_columns(columns());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
