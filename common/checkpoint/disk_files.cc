@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "common/os/descriptor.h"
+#include "common/os/regular_file.h"
 
 namespace disttrain::checkpoint {
 namespace {
@@ -193,12 +194,10 @@ Result<std::unique_ptr<OutputFile>> DiskFiles::create(const std::string& path) {
 }
 
 Result<std::unique_ptr<InputFile>> DiskFiles::open(const std::string& path) {
-  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) return failed("open", path, errno);
-  struct stat about {};
-  if (::fstat(fd.get(), &about) != 0) return failed("look at", path, errno);
-  if (!S_ISREG(about.st_mode)) return fail(ErrorCode::kData, path + " isn't a file");
-  return std::make_unique<DiskInput>(path, std::move(fd), static_cast<std::uint64_t>(about.st_size));
+  RegularFile opened = open_regular_file(path);
+  if (!opened.file && opened.error != 0) return failed("open", path, opened.error);
+  if (!opened.file) return fail(ErrorCode::kData, path + " isn't a file: " + opened.problem);
+  return std::make_unique<DiskInput>(path, std::move(opened.file), opened.bytes);
 }
 
 Status DiskFiles::make_directory(const std::string& path) {
