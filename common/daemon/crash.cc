@@ -24,6 +24,7 @@
 #include "common/daemon/log/journal_socket.h"
 #include "common/daemon/log/log.h"
 #include "common/daemon/log/message_ids.h"
+#include "common/os/crash_stack.h"
 
 namespace disttrain::daemon {
 
@@ -45,7 +46,6 @@ struct Report {
   std::atomic<pid_t> reporter = 0;  // the thread that reports
   std::array<char, kMostBytes> frames{};
   std::array<char, kMostBytes> text{};
-  std::array<std::byte, 64 * 1024> stack{};
 };
 Report crash_report;
 
@@ -191,15 +191,10 @@ void report_crashes(TaskId task, LogForm form) {
   void* warm[1];
   ::backtrace(warm, 1);  // loads libgcc, which allocates
 
-  stack_t stack{};
-  stack.ss_sp = crash_report.stack.data();
-  stack.ss_size = crash_report.stack.size();
+  use_crash_stack();
   struct sigaction action {};
   action.sa_sigaction = on_signal;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK);
-  stack_t old_stack{};
-  ::sigaltstack(nullptr, &old_stack);
-  if ((old_stack.ss_flags & SS_DISABLE) != 0) ::sigaltstack(&stack, nullptr);
   for (const int signal : kSignals) {
     struct sigaction old {};
     ::sigaction(signal, nullptr, &old);

@@ -14,8 +14,9 @@ enum class LogForm : std::uint8_t;
 // line in the form of the log. In systemd's journal one entry has the line and all frames. Frames look like
 // "psd(_ZN9disttrain...+0x1f)" or "psd(+0x1234)"; c++filt and addr2line -Cfie resolve them. A signal that already has a
 // handler, such as a sanitizer's, keeps it. The handlers allocate and lock nothing, except in glibc's backtrace(). If a
-// thread other than the caller runs out of stack, the process ends without a report. Call this once, at the start of
-// the process.
+// thread runs out of stack, there is a report only if the thread has called use_crash_stack()
+// (common/os/crash_stack.h); threads of libraries, such as OpenMP's, haven't. Call this once, at the start of the
+// process.
 void report_crashes(TaskId task, LogForm form);
 
 }  // namespace disttrain::daemon

@@ -6,9 +6,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/os/crash_stack.h"
+
 namespace disttrain::daemon {
 
 void name_thread(const std::string& name) {
+  use_crash_stack();
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 

@@ -9,7 +9,8 @@
 
 namespace disttrain::daemon {
 
-// Sets the calling thread's name, which top and gdb show. Cuts it to 15 bytes.
+// Sets the calling thread's name, which top and gdb show. Cuts it to 15 bytes. Also gives the thread a stack for its
+// crash report (common/os/crash_stack.h).
 void name_thread(const std::string& name);
 
 // Lets the calling thread, and the threads that it will start, run only on these cores. Does nothing if `cores` is

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/os/crash_stack.h"
 #include "workerd/compute/sink_call.h"
 
 namespace disttrain::workerd {
@@ -173,6 +174,7 @@ class ComputeEngine final : public Engine {
     }
     if (!thread_.joinable())
       thread_ = std::thread([this] {
+        use_crash_stack();
         pthread_setname_np(pthread_self(), "compute");
         serve();
       });

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/os/crash_stack.h"
 
 namespace disttrain::input {
 
@@ -29,7 +30,10 @@ Prefetcher::Prefetcher(const Dataset& dataset, OrderOptions order, const Prefetc
     free_.emplace_back(new ReadyBatch{{}, BatchBuffer(dataset, options.batch_size, options.columns), {}});
   }
   for (std::uint32_t i = 0; i < std::min(options.threads, options.prefetch); ++i) {
-    threads_.emplace_back([this] { run(); });
+    threads_.emplace_back([this] {
+      use_crash_stack();
+      run();
+    });
     pthread_setname_np(threads_.back().native_handle(), "input");
   }
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/os/crash_stack.h"
 #include "common/result.h"
 
 namespace disttrain::input {
@@ -25,6 +26,7 @@ Result<std::vector<T>> read_parallel(std::span<const std::string> paths, Read re
   std::vector<std::optional<Result<T>>> results(paths.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [paths, &results, &next, &read] {
+    use_crash_stack();
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       try {
         results[i].emplace(read(paths[i]));

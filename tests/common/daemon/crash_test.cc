@@ -54,6 +54,25 @@ TEST(CrashDeathTest, NullPointerSaysWhereAndEndsBySegv) {
                     ContainsRegex(" info  ps/1 .*common_daemon_crash_test.*\\[0x[0-9a-f]+\\]\n")));
 }
 
+// Calls itself until the stack is used up.
+int recurse(int depth) {
+  volatile char frame[4096] = {};
+  frame[0] = static_cast<char>(depth);
+  return depth < 0 ? 0 : recurse(depth + 1) + frame[0];
+}
+
+TEST(CrashDeathTest, StackOverflowOfAnyThreadIsReported) {
+  if (is_taken(SIGSEGV)) GTEST_SKIP() << "a sanitizer has SIGSEGV";
+  const auto crash = [] {
+    report_as_text();
+    std::thread([] {
+      name_thread("deep");
+      recurse(0);
+    }).join();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(SIGSEGV), "error ps/1 crashed: SIGSEGV at address 0x[0-9a-f]+, thread deep\n");
+}
+
 TEST(CrashDeathTest, SentSignalNamesItsSender) {
   if (is_taken(SIGSEGV)) GTEST_SKIP() << "a sanitizer has SIGSEGV";
   const auto crash = [] {
