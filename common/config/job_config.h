@@ -241,6 +241,9 @@ struct DataSection {
   // again for each batch.
   std::uint64_t memory = 0;
   std::string index;  // folder for the indexes of data files; "" = beside the data. The reader makes it absolute
+  // The content of a compressed file may have so many times the bytes of the file, 1 .. 2^20; content of up to 64 MiB
+  // always may.
+  std::uint32_t max_expansion = 100;
   std::uint32_t threads = 0;  // threads that make batches; 0 = "auto": 1 for a data set in memory
 };
 

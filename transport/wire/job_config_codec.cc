@@ -127,6 +127,7 @@ static void write(const DataSection& v, schema::DataSection::Builder b) {
   b.setBucketWindow(v.bucket_window);
   b.setScale(v.scale);
   b.setMix(v.mix);
+  b.setMaxExpansion(v.max_expansion);
   b.setPrefetch(v.prefetch);
   b.setWindow(v.window);
   b.setStride(v.stride);
@@ -154,6 +155,7 @@ static DataSection read(schema::DataSection::Reader r) {
   v.bucket_window = r.getBucketWindow();
   v.scale = read_finite(r.getScale(), "scale");
   v.mix = read_finite(r.getMix(), "mix");
+  v.max_expansion = r.getMaxExpansion();
   v.prefetch = r.getPrefetch();
   v.window = r.getWindow();
   v.stride = r.getStride();

@@ -242,6 +242,7 @@ struct DataSection {
   bucketBy @20 :Text;
   bucketWindow @21 :UInt32;
   mix @22 :Float64;
+  maxExpansion @23 :UInt32 = 100;
 }
 
 enum ColumnKind {

@@ -18,6 +18,7 @@
 #include "common/config/job_config.h"
 #include "common/model.h"
 #include "common/result.h"
+#include "workerd/input/decompressor.h"
 #include "workerd/input/large_array.h"
 
 namespace disttrain::input {
@@ -70,6 +71,7 @@ struct Source {
   std::uint64_t memory = 0;
   std::string index;
   std::string bucket_by;
+  std::uint64_t max_expansion = kMaxExpansion;  // of compressed files
   // What [data.columns] takes from the training set. A test set needs it; if it is null, these records are the training
   // set, and load_dataset() computes it.
   std::shared_ptr<const FittedColumns> fitted;

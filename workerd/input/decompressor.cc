@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace disttrain::input {
@@ -115,6 +116,20 @@ std::uint64_t largest_ratio(Compression compression) {
       return 32768;  // a block of one repeated byte (RFC 8878): 4 bytes can stand for 128 KiB
   }
   return 1;
+}
+
+std::uint64_t most_content(std::uint64_t file_bytes, std::uint64_t max_expansion) {
+  std::uint64_t most = 0;
+  if (__builtin_mul_overflow(file_bytes, max_expansion, &most)) return std::numeric_limits<std::uint64_t>::max();
+  return std::max(most, kFreeContentBytes);
+}
+
+Error expansion_error(const std::string& path, std::uint64_t file_bytes, std::uint64_t max_expansion) {
+  return {ErrorCode::kData, path + ": has more than " + std::to_string(most_content(file_bytes, max_expansion)) +
+                                " bytes of content, but only " + std::to_string(file_bytes) +
+                                " bytes as a compressed file: fetch it again if it shouldn't have so much, or raise "
+                                "data.max_expansion (" +
+                                std::to_string(max_expansion) + ")"};
 }
 
 std::unique_ptr<Decompressor> Decompressor::make(Compression compression, int max_zstd_window_bits) {

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "common/result.h"
+
 namespace disttrain::input {
 
 enum class Compression : std::uint8_t { kNone, kGzip, kZstd };
@@ -22,6 +24,15 @@ Compression compression_by_name(const std::string& path);
 
 // Content of at most this many bytes can come from one compressed byte.
 std::uint64_t largest_ratio(Compression compression);
+
+// A small file that decompresses to very much content costs the time and the memory of a large one. So the content of a
+// compressed file has a bound: kFreeContentBytes, or `max_expansion` (the key data.max_expansion) times the bytes of
+// the file if that is more.
+inline constexpr std::uint64_t kMaxExpansion = 100;
+inline constexpr std::uint64_t kFreeContentBytes = std::uint64_t{64} << 20;
+std::uint64_t most_content(std::uint64_t file_bytes, std::uint64_t max_expansion);
+// "... has more than 64 MiB of content ..."
+Error expansion_error(const std::string& path, std::uint64_t file_bytes, std::uint64_t max_expansion);
 
 inline constexpr int kMaxZstdWindowBits = 27;  // 128 MiB
 

@@ -1,13 +1,13 @@
 #include "workerd/input/file_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "common/os/regular_file.h"
 
 namespace disttrain::input {
 
@@ -22,29 +22,29 @@ Error system_error(const std::string& path, const std::string& what, int number)
 
 }  // namespace
 
-FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled)
+FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled,
+                       std::uint64_t max_expansion)
     : path_(std::move(path)),
       file_(std::move(file)),
       file_bytes_(file_bytes),
       is_cancelled_(std::move(is_cancelled)),
+      max_expansion_(max_expansion),
       buffer_bytes_(std::min(kMostReadAheadBytes, file_bytes + 1)),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_)) {}
 
 FileReader::~FileReader() = default;
 
-Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, std::function<bool()> is_cancelled) {
-  // If the path names a pipe, open() without O_NONBLOCK would block until another process writes to it.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return tl::unexpected(system_error(path, "can't open this data file", errno));
-  auto file = Descriptor(fd);
-  struct stat about {};
-  if (::fstat(fd, &about) != 0) return tl::unexpected(system_error(path, "can't read this data file", errno));
-  if (!S_ISREG(about.st_mode)) {
-    return fail(ErrorCode::kNoInput, path + ": is " + (S_ISDIR(about.st_mode) ? "a folder" : "not a regular file") +
-                                         ", expected a data file: change the pattern so that it matches only files");
-  }
+Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, std::function<bool()> is_cancelled,
+                                                     std::uint64_t max_expansion) {
+  RegularFile opened = open_regular_file(path);
+  if (!opened.file && opened.error != 0)
+    return tl::unexpected(system_error(path, "can't open this data file", opened.error));
+  if (!opened.file)
+    return fail(ErrorCode::kNoInput,
+                path + ": " + opened.problem +
+                    ", expected a data file: change the pattern or path so that it names only files");
   std::unique_ptr<FileReader> reader(
-      new FileReader(path, std::move(file), static_cast<std::uint64_t>(about.st_size), std::move(is_cancelled)));
+      new FileReader(path, std::move(opened.file), opened.bytes, std::move(is_cancelled), max_expansion));
   if (Status filled = reader->refill(); !filled) return tl::unexpected(filled.error());
   reader->compression_ = compression_of({reader->buffer_.get(), reader->end_});
   const Compression named = compression_by_name(path);
@@ -126,6 +126,8 @@ Result<std::size_t> FileReader::read_packed(std::span<std::byte> out) {
     done += step.given;
     may_have_more_ = step.given > 0 && done == out.size();
     if (step.no_memory) return fail(ErrorCode::kConfig, path_ + ": not enough memory to decompress it");
+    if (content_bytes_ + done > most_content(file_bytes_, max_expansion_))
+      return tl::unexpected(expansion_error(path_, file_bytes_, max_expansion_));
     if (step.problem) return bad("corrupt " + std::string(to_string(compression_)) + " data (" + *step.problem + ")");
   }
   return done;

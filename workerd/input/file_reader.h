@@ -21,7 +21,8 @@ class FileReader final : public ByteSource {
  public:
   // Errors: kNoInput (the file is missing, not a regular file or can't be read), kNoPermission, kData (its name ends in
   // .gz or .zst, but it isn't in that format).
-  static Result<std::unique_ptr<FileReader>> open(const std::string& path, std::function<bool()> is_cancelled = {});
+  static Result<std::unique_ptr<FileReader>> open(const std::string& path, std::function<bool()> is_cancelled = {},
+                                                  std::uint64_t max_expansion = kMaxExpansion);
 
   ~FileReader() override;
   FileReader(const FileReader&) = delete;
@@ -29,7 +30,8 @@ class FileReader final : public ByteSource {
 
   // Fills `out` and returns the number of bytes. That number is less than the size of `out` only at the end of the
   // content. The checksum of a compressed file is verified at its end. So read to the end before you use the data.
-  // Errors: kData (the compressed data is corrupt, is truncated, or other data follows it), kNoInput (the disk can't be
+  // Errors: kData (the compressed data is corrupt, is truncated, other data follows it, or it has more content than
+  // most_content() allows), kNoInput (the disk can't be
   // read), kTemporary (cancelled).
   Result<std::size_t> read(std::span<std::byte> out) override;
 
@@ -38,11 +40,12 @@ class FileReader final : public ByteSource {
   bool packed() const;
 
   // The size of the content is at most this. For a plain file it is the file's size; for a compressed file it is
-  // the size that the format's highest compression ratio would give.
+  // the size that the format's highest compression ratio would give. read() may allow less.
   std::uint64_t most_content_bytes() const override;
 
  private:
-  FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled);
+  FileReader(std::string path, Descriptor file, std::uint64_t file_bytes, std::function<bool()> is_cancelled,
+             std::uint64_t max_expansion);
 
   Status refill();
   Result<std::size_t> read_plain(std::span<std::byte> out);
@@ -52,6 +55,7 @@ class FileReader final : public ByteSource {
   const Descriptor file_;
   const std::uint64_t file_bytes_;
   const std::function<bool()> is_cancelled_;
+  const std::uint64_t max_expansion_;
   const std::size_t buffer_bytes_;
   std::unique_ptr<std::byte[]> buffer_;  // [begin_, end_) was read from the file but not yet returned
   std::size_t begin_ = 0;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/os/regular_file.h"
 #include "workerd/input/decompressor.h"
 #include "workerd/input/file_reader.h"
 #include "workerd/input/read_parallel.h"
@@ -24,10 +25,9 @@ Result<BuiltFile> find_records(const IndexOptions& options, const std::string& f
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0)
     return fail(ErrorCode::kNoInput, path + ": can't be read: " + std::strerror(errno));
-  BuiltFile built{.file = {.path = path,
-                           .bytes = static_cast<std::uint64_t>(about.st_size),
-                           .modified_ns = about.st_mtim.tv_sec * 1'000'000'000LL + about.st_mtim.tv_nsec},
-                  .places = PlacesOfFile(folder)};
+  BuiltFile built{
+      .file = {.path = path, .bytes = static_cast<std::uint64_t>(about.st_size), .modified_ns = modified_ns(about)},
+      .places = PlacesOfFile(folder)};
   if (options.is_cancelled && options.is_cancelled())
     return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
   // The size of a file that is one record says all. To read thousands of images would take long.
@@ -38,7 +38,7 @@ Result<BuiltFile> find_records(const IndexOptions& options, const std::string& f
     Status added = built.places.add({0, built.file.bytes});
     return added ? Result<BuiltFile>(std::move(built)) : tl::unexpected(std::move(added.error()));
   }
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, options.is_cancelled);
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, options.is_cancelled, options.max_expansion);
   if (!file) return tl::unexpected(std::move(file.error()));
   built.file.is_packed = (*file)->packed();
   RecordStream stream(**file, format);

@@ -22,8 +22,9 @@ class IndexedRecords::Reader final : public RecordReader {
  private:
   Status read_places(const IndexedFile& file, std::uint64_t first, std::uint64_t count, const Draw& draw,
                      EncodedRows& rows) {
-    const std::uint64_t begin = index_.place(first).offset;
-    const IndexedPlace& last = index_.place(first + count - 1);
+    if (Status ok = index_.read(first, count, index_places_); !ok) return ok;
+    const std::uint64_t begin = index_places_.front().offset;
+    const IndexedPlace& last = index_places_.back();
     const std::uint64_t end = last.offset + last.bytes + format_.tail_bytes();
     if (last.offset > file.bytes || last.bytes > file.bytes || end < begin || end > file.bytes + format_.tail_bytes())
       return damaged(first);
@@ -37,7 +38,7 @@ class IndexedRecords::Reader final : public RecordReader {
     bytes_.resize(end - begin);
     places_.clear();
     for (std::uint64_t i = 0; i < count; ++i) {
-      const IndexedPlace& place = index_.place(first + i);
+      const IndexedPlace& place = index_places_[i];
       if (place.offset < begin || place.bytes > end - begin || place.offset + place.bytes > last.offset + last.bytes)
         return damaged(first + i);
       places_.push_back({place.offset - begin, place.bytes});
@@ -74,7 +75,7 @@ class IndexedRecords::Reader final : public RecordReader {
 
   // Reads a compressed file from its begin.
   Status read_whole(const IndexedFile& file, EncodedRows& rows) {
-    const Result<std::unique_ptr<FileReader>> reader = FileReader::open(file.path);
+    const Result<std::unique_ptr<FileReader>> reader = FileReader::open(file.path, {}, source_.max_expansion_);
     if (!reader) return tl::unexpected(reader.error());
     RecordStream stream(**reader, format_);
     for (;;) {
@@ -103,6 +104,7 @@ class IndexedRecords::Reader final : public RecordReader {
   const ColumnEncoder& encoder_;
   DataFigures& figures_;
   // These members keep their memory from one call to the next.
+  std::vector<IndexedPlace> index_places_;
   std::vector<std::byte> bytes_;
   std::vector<RecordPlace> places_;
   Table table_;
@@ -113,18 +115,23 @@ Result<std::unique_ptr<RecordSource>> IndexedRecords::open(const Source& source,
                                                            const std::vector<std::string>& paths) {
   std::unique_ptr<RecordFormat> format = make_record_format({source.format, source.columns, source.missing});
   if (Status ok = format->prepare(paths.front()); !ok) return tl::unexpected(std::move(ok.error()));
+  // Without blocks, the list of their begins may be as large as the index.
+  const std::uint64_t block_bytes = source.shuffle == ShuffleKind::kBlocks ? kStreamedBlockBytes : 0;
   Result<std::unique_ptr<RecordIndex>> index = RecordIndex::open({.format = source.format,
                                                                   .data_folder = source.path,
                                                                   .index_folder = source.index,
                                                                   .paths = paths,
+                                                                  .block_bytes = block_bytes,
+                                                                  .max_expansion = source.max_expansion,
                                                                   .is_cancelled = source.is_cancelled},
                                                                  *format);
   if (!index) return tl::unexpected(std::move(index.error()));
-  return std::make_unique<IndexedRecords>(std::move(*index), std::move(format));
+  return std::make_unique<IndexedRecords>(std::move(*index), std::move(format), source.max_expansion);
 }
 
-IndexedRecords::IndexedRecords(std::unique_ptr<RecordIndex> index, std::unique_ptr<RecordFormat> format)
-    : index_(std::move(index)), format_(std::move(format)), files_(*index_) {
+IndexedRecords::IndexedRecords(std::unique_ptr<RecordIndex> index, std::unique_ptr<RecordFormat> format,
+                               std::uint64_t max_expansion)
+    : index_(std::move(index)), format_(std::move(format)), max_expansion_(max_expansion), files_(*index_) {
   const auto& files = index_->files();
   has_packed_ = std::any_of(files.begin(), files.end(), [](const IndexedFile& file) { return file.is_packed; });
 }
@@ -139,9 +146,12 @@ std::uint64_t IndexedRecords::end_of_file(std::uint64_t record) const {
   return file.first_record + file.records;
 }
 
-std::uint64_t IndexedRecords::content_bytes(std::uint64_t first, std::uint64_t count) const {
-  const IndexedPlace& last = index_->place(first + count - 1);
-  return last.offset + last.bytes - index_->place(first).offset;
+Result<std::uint64_t> IndexedRecords::content_bytes(std::uint64_t first, std::uint64_t count) const {
+  std::vector<IndexedPlace> begin;
+  std::vector<IndexedPlace> last;
+  if (Status ok = index_->read(first, 1, begin); !ok) return tl::unexpected(std::move(ok.error()));
+  if (Status ok = index_->read(first + count - 1, 1, last); !ok) return tl::unexpected(std::move(ok.error()));
+  return last[0].offset + last[0].bytes - begin[0].offset;
 }
 
 std::string IndexedRecords::needs_blocks() const {

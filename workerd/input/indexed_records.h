@@ -19,15 +19,15 @@ class IndexedRecords final : public RecordSource {
   // RecordFormat::prepare().
   static Result<std::unique_ptr<RecordSource>> open(const Source& source, const std::vector<std::string>& paths);
 
-  IndexedRecords(std::unique_ptr<RecordIndex> index, std::unique_ptr<RecordFormat> format);
+  IndexedRecords(std::unique_ptr<RecordIndex> index, std::unique_ptr<RecordFormat> format, std::uint64_t max_expansion);
 
   std::uint64_t records() const override { return index_->records(); }
   std::uint64_t hash() const override { return index_->hash(); }
   std::string notice() const override { return index_->notice(); }
   std::string place_of(std::uint64_t record) const override;
   std::uint64_t end_of_file(std::uint64_t record) const override;
-  std::vector<std::uint64_t> blocks(std::uint64_t block_bytes) const override { return index_->blocks(block_bytes); }
-  std::uint64_t content_bytes(std::uint64_t first, std::uint64_t count) const override;
+  std::vector<std::uint64_t> blocks() const override { return index_->blocks(); }
+  Result<std::uint64_t> content_bytes(std::uint64_t first, std::uint64_t count) const override;
   std::string needs_blocks() const override;
   std::string smaller_blocks() const override;
   std::unique_ptr<RecordReader> make_reader(const ColumnEncoder& encoder, DataFigures& figures) const override;
@@ -37,6 +37,7 @@ class IndexedRecords final : public RecordSource {
 
   const std::unique_ptr<RecordIndex> index_;
   const std::unique_ptr<RecordFormat> format_;
+  const std::uint64_t max_expansion_;
   const RecordFiles files_;
   bool has_packed_ = false;
 };

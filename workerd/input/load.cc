@@ -80,6 +80,7 @@ Source training_source(const DataSection& data) {
   source.bucket_by = data.bucket_by;
   source.memory = data.memory;
   source.index = data.index;
+  source.max_expansion = data.max_expansion;
   return source;
 }
 
@@ -100,6 +101,7 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
   source.shuffle = ShuffleKind::kNone;
   source.memory = data.memory;
   source.index = data.index;
+  source.max_expansion = data.max_expansion;
   source.section = "evaluate";
   source.path_key = source.path == data.path ? "data.path" : "evaluate.path";
   source.files_key = "evaluate.files";

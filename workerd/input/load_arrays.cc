@@ -18,7 +18,7 @@ namespace disttrain::input {
 namespace {
 
 Result<Array> read_file(const Source& source, const std::string& path) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled, source.max_expansion);
   if (!file) return tl::unexpected(std::move(file.error()));
   Result<ArrayHeader> header = source.format == DataFormat::kIdx ? read_idx_header(**file) : read_npy_header(**file);
   if (!header) return tl::unexpected(std::move(header.error()));
@@ -183,7 +183,8 @@ Result<InputsAndLabels> read_pairs(const Source& source, const std::vector<std::
 Result<InputsAndLabels> read_npz_pairs(const Source& source, const std::vector<std::string>& paths) {
   const std::string label_name = source.labels.empty() ? "y" : source.labels;
   Result<std::vector<std::vector<NamedArray>>> files = read_parallel<std::vector<NamedArray>>(
-      paths, [&source](const std::string& path) { return read_npz(path, {}, source.is_cancelled); });
+      paths,
+      [&source](const std::string& path) { return read_npz(path, {}, source.is_cancelled, source.max_expansion); });
   if (!files) return tl::unexpected(files.error());
   InputsAndLabels pairs;
   for (std::size_t i = 0; i < paths.size(); ++i) {

@@ -14,7 +14,7 @@ namespace disttrain::input {
 namespace {
 
 Result<CsvPart> read_part(const Source& source, const std::string& path) {
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled, source.max_expansion);
   if (!file) return tl::unexpected(std::move(file.error()));
   return read_csv(**file);
 }

@@ -13,7 +13,6 @@ namespace disttrain::input {
 namespace {
 
 // About as much as a disk reads in 10 ms. Smaller blocks cost seeks, larger ones memory.
-constexpr std::uint64_t kStreamedBlockBytes = std::uint64_t{4} << 20;
 
 // Two sizes in the same unit, so that the larger one also has the larger number: `needed` is rounded up, and `memory`
 // down.
@@ -36,14 +35,16 @@ struct BlockSizes {
   std::uint64_t all_bytes = 0;
 };
 
-BlockSizes sizes_of(const StreamedOptions& options, const RecordSource& source, const ColumnEncoder& encoder) {
+Result<BlockSizes> sizes_of(const StreamedOptions& options, const RecordSource& source, const ColumnEncoder& encoder) {
   BlockSizes sizes;
   for (std::size_t i = 0; i < options.blocks.size(); ++i) {
     const std::uint64_t begin = options.blocks[i];
     const std::uint64_t end = i + 1 < options.blocks.size() ? options.blocks[i + 1] : source.records();
     if (begin >= options.end || end <= options.begin) continue;
     ++sizes.count;
-    const std::uint64_t bytes = encoder.most_bytes(end - begin, source.content_bytes(begin, end - begin));
+    const Result<std::uint64_t> content = source.content_bytes(begin, end - begin);
+    if (!content) return tl::unexpected(content.error());
+    const std::uint64_t bytes = encoder.most_bytes(end - begin, *content);
     sizes.largest_bytes = std::max(sizes.largest_bytes, bytes);
     sizes.all_bytes += bytes;
   }
@@ -106,13 +107,14 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
                                         why_blocks +
                                         ": decompress the files, or use one of the formats images, webdataset, "
                                         "tfrecord and jsonl; images are compressed themselves");
-  if (needs_blocks || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*records)->blocks(kStreamedBlockBytes);
+  if (needs_blocks || source.shuffle == ShuffleKind::kBlocks) options.blocks = (*records)->blocks();
   options.keeps_blocks = !options.blocks.empty() && !encoder.has_pixels();
-  const BlockSizes sizes = sizes_of(options, **records, encoder);
+  const Result<BlockSizes> sizes = sizes_of(options, **records, encoder);
+  if (!sizes) return tl::unexpected(sizes.error());
   const bool by_blocks = source.shuffle == ShuffleKind::kNone || source.shuffle == ShuffleKind::kBlocks;
   const bool is_random = needs_blocks && !by_blocks;  // any block may be needed at any time
-  if (is_random && sizes.all_bytes > options.memory) {
-    const MemoryTexts texts = memory_texts(sizes.all_bytes, options.memory);
+  if (is_random && sizes->all_bytes > options.memory) {
+    const MemoryTexts texts = memory_texts(sizes->all_bytes, options.memory);
     return fail(ErrorCode::kConfig, source.path + "/" + source.files + ": the records take " + texts.needed + ", but " +
                                         source.section + " may use " + texts.memory + " of memory (data.memory), and " +
                                         why_blocks + ": set data.shuffle = \"blocks\", " +
@@ -120,7 +122,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
                                         "or raise data.memory");
   }
   if (options.keeps_blocks)
-    if (Status ok = check_window(source, **records, sizes, options.memory); !ok)
+    if (Status ok = check_window(source, **records, *sizes, options.memory); !ok)
       return tl::unexpected(std::move(ok.error()));
   auto dataset = std::make_unique<StreamedDataset>(std::move(*records), std::move(options));
   if (is_random)

@@ -21,7 +21,7 @@ struct Content {
 
 Result<Content> read_content(const Source& source, const std::string& path) {
   constexpr std::uint64_t kChunk = 1 << 20;
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled, source.max_expansion);
   if (!file) return tl::unexpected(std::move(file.error()));
   Content content{{}, (*file)->file_bytes()};
   // A vector keeps its memory when it becomes smaller, and a data set may have many small files.

@@ -42,8 +42,13 @@ tl::unexpected<Error> damaged(const std::string& path, archive* zip) {
 class Member final : public ByteSource {
  public:
   // `file_bytes` is the size of the zip file.
-  Member(archive* zip, std::string path, std::uint64_t file_bytes, const std::function<bool()>& is_cancelled)
-      : zip_(zip), path_(std::move(path)), file_bytes_(file_bytes), is_cancelled_(is_cancelled) {}
+  Member(archive* zip, std::string path, std::uint64_t file_bytes, const std::function<bool()>& is_cancelled,
+         std::uint64_t max_expansion)
+      : zip_(zip),
+        path_(std::move(path)),
+        file_bytes_(file_bytes),
+        is_cancelled_(is_cancelled),
+        max_expansion_(max_expansion) {}
 
   Result<std::size_t> read(std::span<std::byte> out) override {
     std::size_t done = 0;
@@ -55,6 +60,9 @@ class Member final : public ByteSource {
       if (got < 0) return damaged(path_, zip_);
       if (got == 0) break;
       done += static_cast<std::size_t>(got);
+      content_bytes_ += static_cast<std::uint64_t>(got);
+      if (content_bytes_ > most_content(file_bytes_, max_expansion_))
+        return tl::unexpected(expansion_error(path_, file_bytes_, max_expansion_));
     }
     return done;
   }
@@ -69,11 +77,13 @@ class Member final : public ByteSource {
   const std::string path_;
   const std::uint64_t file_bytes_;
   const std::function<bool()>& is_cancelled_;
+  const std::uint64_t max_expansion_;
+  std::uint64_t content_bytes_ = 0;  // read so far
 };
 
 Result<std::vector<NamedArray>> read_arrays(archive* zip, const std::string& path, std::uint64_t file_bytes,
                                             const std::vector<std::string>& names,
-                                            const std::function<bool()>& is_cancelled) {
+                                            const std::function<bool()>& is_cancelled, std::uint64_t max_expansion) {
   std::vector<NamedArray> arrays;
   archive_entry* entry = nullptr;
   for (std::size_t members = 0;; ++members) {
@@ -90,7 +100,7 @@ Result<std::vector<NamedArray>> read_arrays(archive* zip, const std::string& pat
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     const bool is_there = std::any_of(arrays.begin(), arrays.end(), [name](const auto& a) { return a.name == name; });
     if (is_there) return fail(ErrorCode::kData, path + ": has two arrays \"" + std::string(name) + "\", expected one");
-    Member member(zip, path + ", array \"" + std::string(name) + "\"", file_bytes, is_cancelled);
+    Member member(zip, path + ", array \"" + std::string(name) + "\"", file_bytes, is_cancelled, max_expansion);
     const Result<ArrayHeader> header = read_npy_header(member);
     if (!header) return tl::unexpected(header.error());
     Result<Array> array = read_array(member, *header);
@@ -108,13 +118,13 @@ Result<std::vector<NamedArray>> read_arrays(archive* zip, const std::string& pat
 }  // namespace
 
 Result<std::vector<NamedArray>> read_npz(const std::string& path, const std::vector<std::string>& names,
-                                         const std::function<bool()>& is_cancelled) {
+                                         const std::function<bool()>& is_cancelled, std::uint64_t max_expansion) {
   // FileReader gives clear errors for a path that isn't a file.
   const Result<std::unique_ptr<FileReader>> file = FileReader::open(path, is_cancelled);
   if (!file) return tl::unexpected(file.error());
   const Archive zip = new_zip();
   if (archive_read_open_filename(zip.get(), path.c_str(), kReadBytes) != ARCHIVE_OK) return damaged(path, zip.get());
-  return read_arrays(zip.get(), path, (*file)->file_bytes(), names, is_cancelled);
+  return read_arrays(zip.get(), path, (*file)->file_bytes(), names, is_cancelled, max_expansion);
 }
 
 Result<std::vector<NamedArray>> read_npz_from(std::span<const std::byte> content, const std::string& path,
@@ -122,7 +132,7 @@ Result<std::vector<NamedArray>> read_npz_from(std::span<const std::byte> content
   const Archive zip = new_zip();
   if (archive_read_open_memory(zip.get(), content.data(), content.size()) != ARCHIVE_OK)
     return damaged(path, zip.get());
-  return read_arrays(zip.get(), path, content.size(), names, {});
+  return read_arrays(zip.get(), path, content.size(), names, {}, kMaxExpansion);
 }
 
 }  // namespace disttrain::input

@@ -1,6 +1,5 @@
 #include "workerd/input/record_files.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,20 +7,24 @@
 #include <cstring>
 #include <string>
 
+#include "common/os/regular_file.h"
+
 namespace disttrain::input {
 
 namespace {
 
-tl::unexpected<Error> cant_read(const IndexedFile& file, int number) {
+tl::unexpected<Error> cant_read(const IndexedFile& file, int number, const std::string& problem) {
   const ErrorCode code = number == EACCES || number == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput;
-  return fail(code, file.path + ": can't be read: " + std::strerror(number) +
+  return fail(code, file.path + ": can't be read: " + problem +
                         "; the file was there when the job's data was indexed: put it back and start the job again");
+}
+tl::unexpected<Error> cant_read(const IndexedFile& file, int number) {
+  return cant_read(file, number, std::strerror(number));
 }
 
 Status check_same(const IndexedFile& file, const struct stat& now) {
   const auto bytes = static_cast<std::uint64_t>(now.st_size);
-  const std::int64_t modified_ns = now.st_mtim.tv_sec * 1'000'000'000LL + now.st_mtim.tv_nsec;
-  if (bytes == file.bytes && modified_ns == file.modified_ns) return {};
+  if (bytes == file.bytes && modified_ns(now) == file.modified_ns) return {};
   return fail(ErrorCode::kData, file.path + ": was changed while the job uses it: it has " + std::to_string(bytes) +
                                     " bytes" + (bytes == file.bytes ? " and another time of modification" : "") +
                                     ", expected " + std::to_string(file.bytes) +
@@ -37,13 +40,13 @@ Result<RecordFiles::File> RecordFiles::open(std::size_t file) const {
     return open_.front().descriptor;
   }
   const IndexedFile& about = index_.files()[file];
-  Descriptor descriptor(::open(about.path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor) return cant_read(about, errno);
+  RegularFile opened = open_regular_file(about.path);
+  if (!opened.file) return cant_read(about, opened.error, opened.problem);
   if (open_.size() == kMostOpen) {
     places_.erase(open_.back().file);
     open_.pop_back();
   }
-  open_.push_front({file, std::make_shared<const Descriptor>(std::move(descriptor))});
+  open_.push_front({file, std::make_shared<const Descriptor>(std::move(opened.file))});
   places_[file] = open_.begin();
   return open_.front().descriptor;
 }

@@ -1,7 +1,6 @@
 #include "workerd/input/record_index.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -15,14 +14,16 @@
 #include <utility>
 
 #include "common/os/descriptor.h"
+#include "common/os/regular_file.h"
 #include "workerd/input/index_builder.h"
 
 namespace disttrain::input {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3178646E69746444u;  // "Ddtindx1"
-constexpr std::uint64_t kMaxFiles = 1 << 24;
+constexpr std::uint64_t kMagic = 0x3278646E69746444u;  // "Ddtindx2"; in version 1 samples weren't part of the key
+constexpr std::size_t kSampleBytes = 4096;
+constexpr std::uint64_t kPlacesPerRead = 64 * 1024;
 
 struct Header {
   std::uint64_t magic = kMagic;
@@ -72,6 +73,18 @@ std::uint64_t checksum_of(Header header, const std::vector<FileEntry>& files) {
   return hash.value();
 }
 
+// Returns false if the file ends before `out` is full, or can't be read.
+bool read_whole(int fd, std::uint64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
+}
+
 Status write_all(int fd, const void* bytes, std::size_t size, const std::string& path) {
   const char* at = static_cast<const char*>(bytes);
   while (size > 0) {
@@ -99,12 +112,13 @@ class IndexFile {
     char name[64];
     std::snprintf(name, sizeof(name), "/.disttrain-%016llx.index", static_cast<unsigned long long>(key_));
     path_ = folder_ + name;
-    if (std::unique_ptr<RecordIndex> found = find()) return found;
+    Result<std::unique_ptr<RecordIndex>> found = find();
+    if (!found || *found) return found;
     return build();
   }
 
  private:
-  // The sizes and times of all files, and the key of the index from them.
+  // The sizes, times and samples of all files, and the key of the index from them.
   Status read_sizes() {
     Hash key;
     key.add(static_cast<std::uint64_t>(options_.format));
@@ -113,55 +127,107 @@ class IndexFile {
       if (::stat(path.c_str(), &about) != 0)
         return fail(errno == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
                     path + ": can't be read: " + std::strerror(errno));
-      const std::int64_t modified = about.st_mtim.tv_sec * 1'000'000'000LL + about.st_mtim.tv_nsec;
+      const std::int64_t modified = modified_ns(about);
       files_.push_back({.path = path, .bytes = static_cast<std::uint64_t>(about.st_size), .modified_ns = modified});
       key.add(name_in_folder(options_, path));
       key.add(files_.back().bytes);
       key.add(static_cast<std::uint64_t>(modified));
     }
+    const std::size_t sampled = std::min(files_.size(), kMostSampled);
+    for (std::size_t i = 0; i < sampled; ++i)
+      if (Status ok = add_sample(files_[i * files_.size() / sampled], key); !ok) return ok;
     key_ = key.value();
     return {};
   }
 
-  // Null if there is no index or it is unusable. It is then built anew.
-  std::unique_ptr<RecordIndex> find() const {
-    const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    return file ? map(file.get()) : nullptr;
+  // A copy or a restored backup may have the size and the time of the file before it.
+  Status add_sample(const IndexedFile& about, Hash& key) const {
+    if (options_.is_cancelled && options_.is_cancelled())
+      return fail(ErrorCode::kTemporary, about.path + ": reading it was cancelled");
+    const RegularFile opened = open_regular_file(about.path);
+    if (!opened.file)
+      return fail(opened.error == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
+                  about.path + ": can't be read: " + opened.problem + "; expected a data file");
+    const std::uint64_t last = about.bytes - std::min<std::uint64_t>(about.bytes, kSampleBytes);
+    std::byte bytes[kSampleBytes];
+    for (const std::uint64_t at : {std::uint64_t{0}, last / 2, last}) {
+      const std::span<std::byte> sample(bytes, std::min<std::uint64_t>(about.bytes, kSampleBytes));
+      if (!read_whole(opened.file.get(), at, sample))
+        return fail(ErrorCode::kNoInput, about.path + ": can't be read at byte " + std::to_string(at) +
+                                             ": it is damaged, or was changed: fetch or copy it again");
+      key.add(sample.data(), sample.size());
+    }
+    return {};
   }
 
-  std::unique_ptr<RecordIndex> map(int fd) const {
+  // Null if there is no index or it is unusable. It is then built anew.
+  Result<std::unique_ptr<RecordIndex>> find() const {
+    RegularFile opened = open_regular_file(path_);
+    if (!opened.file) return std::unique_ptr<RecordIndex>();
+    return check(std::move(opened.file), path_);
+  }
+
+  // Takes the file of an index if it is undamaged and fits the data files; else returns null. Reads all of it. Errors:
+  // kTemporary.
+  Result<std::unique_ptr<RecordIndex>> check(Descriptor file, const std::string& path) const {
     struct stat about {};
     Header header;
-    if (::fstat(fd, &about) != 0 || about.st_size < static_cast<off_t>(sizeof(Header))) return nullptr;
+    if (::fstat(file.get(), &about) != 0 || !read_whole(file.get(), 0, std::as_writable_bytes(std::span(&header, 1))))
+      return nullptr;
     std::unique_ptr<RecordIndex> index(new RecordIndex);
-    index->map_bytes_ = static_cast<std::size_t>(about.st_size);
-    void* const begin = ::mmap(nullptr, index->map_bytes_, PROT_READ, MAP_SHARED, fd, 0);
-    if (begin == MAP_FAILED) return nullptr;
-    index->map_ = begin;
-    std::memcpy(&header, begin, sizeof(header));
+    index->file_bytes_ = static_cast<std::uint64_t>(about.st_size);
+    index->modified_ns_ = modified_ns(about);
     if (header.magic != kMagic || header.key != key_ || header.files != files_.size()) return nullptr;
-    if (header.records == 0 || header.records > index->map_bytes_ / sizeof(IndexedPlace)) return nullptr;
-    const std::size_t places_at = sizeof(Header) + header.files * sizeof(FileEntry);
-    if (index->map_bytes_ != places_at + header.records * sizeof(IndexedPlace)) return nullptr;
+    if (header.records == 0 || header.records > index->file_bytes_ / sizeof(IndexedPlace)) return nullptr;
+    index->places_at_ = sizeof(Header) + header.files * sizeof(FileEntry);
+    if (index->file_bytes_ != index->places_at_ + header.records * sizeof(IndexedPlace)) return nullptr;
     std::vector<FileEntry> entries(header.files);
-    const auto* bytes = static_cast<const std::byte*>(begin);
-    std::memcpy(entries.data(), bytes + sizeof(Header), header.files * sizeof(FileEntry));
+    if (!read_whole(file.get(), sizeof(Header), std::as_writable_bytes(std::span(entries)))) return nullptr;
     if (checksum_of(header, entries) != header.checksum) return nullptr;
     index->files_ = files_;
-    std::uint64_t records = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].first_record != records || entries[i].records == 0) return nullptr;
-      records += entries[i].records;
-      IndexedFile& file = index->files_[i];
-      file.first_record = entries[i].first_record;
-      file.records = entries[i].records;
-      file.content_bytes = entries[i].content_bytes;
-      file.is_packed = entries[i].is_packed != 0;
+      if (entries[i].first_record != index->records_ || entries[i].records == 0) return nullptr;
+      index->records_ += entries[i].records;
+      IndexedFile& one = index->files_[i];
+      one.first_record = entries[i].first_record;
+      one.records = entries[i].records;
+      one.content_bytes = entries[i].content_bytes;
+      one.is_packed = entries[i].is_packed != 0;
     }
-    if (records != header.records) return nullptr;
-    index->places_ = {reinterpret_cast<const IndexedPlace*>(bytes + places_at), header.records};
+    if (index->records_ != header.records) return nullptr;
+    index->path_ = path;
+    index->file_ = std::move(file);
     index->hash_ = header.hash;
-    return index;
+    const Result<std::uint64_t> hash = read_places(*index);
+    if (!hash) return tl::unexpected(hash.error());
+    return *hash == header.hash ? std::move(index) : nullptr;
+  }
+
+  // Reads the places of all records. Returns their hash, and finds the blocks.
+  Result<std::uint64_t> read_places(RecordIndex& index) const {
+    Hash hash;
+    std::vector<IndexedPlace> places;
+    for (const IndexedFile& file : index.files_) {
+      hash.add(name_in_folder(options_, file.path));
+      std::uint64_t begin = 0;  // of the block, in the file's content
+      for (std::uint64_t done = 0; done < file.records; done += places.size()) {
+        if (options_.is_cancelled && options_.is_cancelled())
+          return fail(ErrorCode::kTemporary, index.path_ + ": reading it was cancelled");
+        places.resize(std::min(kPlacesPerRead, file.records - done));
+        const std::uint64_t at = index.places_at_ + (file.first_record + done) * sizeof(IndexedPlace);
+        if (!read_whole(index.file_.get(), at, std::as_writable_bytes(std::span(places)))) return 0;
+        hash.add(places.data(), places.size() * sizeof(IndexedPlace));
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          const bool is_first = done + i == 0;
+          const bool is_full =
+              options_.block_bytes > 0 && !file.is_packed && places[i].offset >= begin + options_.block_bytes;
+          if (!is_first && !is_full) continue;
+          index.blocks_.push_back(file.first_record + done + i);
+          begin = places[i].offset;
+        }
+      }
+    }
+    return hash.value();
   }
 
   Result<std::unique_ptr<RecordIndex>> build() {
@@ -190,7 +256,9 @@ class IndexFile {
       if (!temporary.empty()) ::unlink(temporary.c_str());
       return tl::unexpected(std::move(written.error()));
     }
-    std::unique_ptr<RecordIndex> index = map(file.get());
+    Result<std::unique_ptr<RecordIndex>> checked = check(std::move(file), path_);
+    if (!checked) return checked;
+    std::unique_ptr<RecordIndex> index = std::move(*checked);
     if (!index)
       return fail(ErrorCode::kData,
                   options_.data_folder +
@@ -242,10 +310,6 @@ Result<std::unique_ptr<RecordIndex>> RecordIndex::open(const IndexOptions& optio
   return IndexFile(options, format).open();
 }
 
-RecordIndex::~RecordIndex() {
-  if (map_ != nullptr) ::munmap(map_, map_bytes_);
-}
-
 std::size_t RecordIndex::file_of(std::uint64_t record) const {
   const auto after =
       std::upper_bound(files_.begin(), files_.end(), record,
@@ -253,21 +317,17 @@ std::size_t RecordIndex::file_of(std::uint64_t record) const {
   return static_cast<std::size_t>(after - files_.begin()) - 1;
 }
 
-std::vector<std::uint64_t> RecordIndex::blocks(std::uint64_t block_bytes) const {
-  std::vector<std::uint64_t> begins;
-  for (const IndexedFile& file : files_) {
-    begins.push_back(file.first_record);
-    if (file.is_packed) continue;
-    const auto of_file = places_.subspan(file.first_record, file.records);
-    for (auto begin = of_file.begin();;) {
-      const std::uint64_t least = begin->offset + block_bytes;
-      begin = std::partition_point(begin + 1, of_file.end(),
-                                   [least](const IndexedPlace& place) { return place.offset < least; });
-      if (begin == of_file.end()) break;
-      begins.push_back(file.first_record + static_cast<std::uint64_t>(begin - of_file.begin()));
-    }
-  }
-  return begins;
+Status RecordIndex::read(std::uint64_t first, std::uint64_t count, std::vector<IndexedPlace>& places) const {
+  places.resize(count);
+  struct stat about {};
+  const bool is_same = ::fstat(file_.get(), &about) == 0 && static_cast<std::uint64_t>(about.st_size) == file_bytes_ &&
+                       modified_ns(about) == modified_ns_;
+  if (is_same &&
+      read_whole(file_.get(), places_at_ + first * sizeof(IndexedPlace), std::as_writable_bytes(std::span(places))))
+    return {};
+  return fail(
+      ErrorCode::kData,
+      path_ + ": this index of the data was changed while a job used it: start the job again, which builds it anew");
 }
 
 }  // namespace disttrain::input

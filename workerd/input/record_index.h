@@ -1,10 +1,13 @@
 // The index of a data set: for each record, the file that holds it and its place there. It is built once, by reading
-// all files, and kept in a file: beside the data, or in the folder data.index. Later jobs map this file; they don't
-// load it.
+// all files, and kept in a file: beside the data, or in the folder data.index. Later jobs read the places of records
+// from this file when they need them; they don't load it. They don't map it either, because a file that is cut while it
+// is mapped ends the process.
 //
 // The index's file has a header, a table of the data files, and 16 bytes for each record. It is written under a
-// temporary name and renamed, so other processes see a whole index or none. It belongs to data files with certain
-// names, sizes and times of modification. If one of them differs, a new index is built.
+// temporary name and renamed, so other processes see a whole index or none. Its checksum covers all of it and is
+// compared when a job opens it, which reads it once (100 million records: 1.6 GB). It belongs to data files with
+// certain names, sizes, times of modification and samples: a hash of 4 KiB at the begin, in the middle and at the end
+// of each file, or of kMostSampled files among more of them. If one of them differs, a new index is built.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "common/os/descriptor.h"
 #include "common/result.h"
+#include "workerd/input/decompressor.h"
 #include "workerd/input/record_format.h"
 
 namespace disttrain::input {
@@ -38,47 +43,52 @@ struct IndexedPlace {
 
 struct IndexOptions {
   DataFormat format = DataFormat::kTfrecord;
-  std::string data_folder;         // begins each path
-  std::string index_folder;        // "" = data_folder
-  std::vector<std::string> paths;  // sorted
+  std::string data_folder;                      // begins each path
+  std::string index_folder;                     // "" = data_folder
+  std::vector<std::string> paths;               // sorted
+  std::uint64_t block_bytes = 0;                // for RecordIndex::blocks(); 0: each file is one block
+  std::uint64_t max_expansion = kMaxExpansion;  // of compressed files
   std::function<bool()> is_cancelled;
 };
+
+inline constexpr std::size_t kMostSampled = 1000;  // files
 
 // Any thread may read it.
 class RecordIndex {
  public:
-  // Maps the index if it exists and fits the files; otherwise builds it. Errors: those of FileReader and of
-  // RecordFormat::find(); kData: a file has no record; kNoInput: data.index can't be written. If the folder of the data
-  // can't be written and there is no data.index, the index is kept in a temporary file, and notice() says so.
+  // Opens the index if it exists, fits the files and is undamaged; otherwise builds it. Errors: those of FileReader and
+  // of RecordFormat::find(); kData: a file has no record; kNoInput: data.index can't be written. If the folder of the
+  // data can't be written and there is no data.index, the index is kept in a temporary file, and notice() says so.
   static Result<std::unique_ptr<RecordIndex>> open(const IndexOptions& options, const RecordFormat& format);
 
-  ~RecordIndex();
-  RecordIndex(const RecordIndex&) = delete;
-  RecordIndex& operator=(const RecordIndex&) = delete;
-
-  std::uint64_t records() const { return places_.size(); }
+  std::uint64_t records() const { return records_; }
   const std::vector<IndexedFile>& files() const { return files_; }
   // The index in files() of the file that has the record.
   std::size_t file_of(std::uint64_t record) const;
-  // Places of damaged indexes may lie beyond the end of the file.
-  const IndexedPlace& place(std::uint64_t record) const { return places_[record]; }
+  // Reads the places of the records [first, first + count) into `places`. Errors, kData: the file of the index was
+  // changed since it was opened. If that came at the same moment, places may lie beyond the end of their file.
+  Status read(std::uint64_t first, std::uint64_t count, std::vector<IndexedPlace>& places) const;
   // XXH3 of the names of the files within the data folder, and of all places. Equal indexes have equal hashes, also on
   // different hosts.
   std::uint64_t hash() const { return hash_; }
   bool was_built() const { return was_built_; }  // and not found
   const std::string& notice() const { return notice_; }
 
-  // Divides the records into blocks of consecutive records of one file, with about `block_bytes` of content each; a
-  // compressed file is one block. Returns the first record of each block.
-  std::vector<std::uint64_t> blocks(std::uint64_t block_bytes) const;
+  // Divides the records into blocks of consecutive records of one file, with about IndexOptions::block_bytes of content
+  // each; a compressed file is one block. Returns the first record of each block.
+  const std::vector<std::uint64_t>& blocks() const { return blocks_; }
 
  private:
   RecordIndex() = default;
 
-  void* map_ = nullptr;
-  std::size_t map_bytes_ = 0;
+  std::string path_;
+  Descriptor file_;
+  std::uint64_t file_bytes_ = 0;  // of the index, and
+  std::int64_t modified_ns_ = 0;  // the time of its last modification, when it was opened
+  std::uint64_t places_at_ = 0;   // in the file
+  std::uint64_t records_ = 0;
   std::vector<IndexedFile> files_;
-  std::span<const IndexedPlace> places_;
+  std::vector<std::uint64_t> blocks_;
   std::uint64_t hash_ = 0;
   bool was_built_ = false;
   std::string notice_;

@@ -15,6 +15,8 @@
 
 namespace disttrain::input {
 
+inline constexpr std::uint64_t kStreamedBlockBytes = std::uint64_t{4} << 20;
+
 // Reads and encodes records. At most one thread at a time may use an object; it keeps its memory between the calls.
 class RecordReader {
  public:
@@ -42,11 +44,12 @@ class RecordSource {
   virtual std::uint64_t end_of_file(std::uint64_t record) const = 0;
 
   // The first record of each block of records that are read together: consecutive records of one file, about
-  // `block_bytes` of its content if the source can choose.
-  virtual std::vector<std::uint64_t> blocks(std::uint64_t block_bytes) const = 0;
+  // kStreamedBlockBytes of its content if the source can choose.
+  virtual std::vector<std::uint64_t> blocks() const = 0;
   // About the most bytes that the texts of these records can have in a column, because the files have no more for them.
-  // The records are of one file. The largest number: only the keys of [data.columns] limit them.
-  virtual std::uint64_t content_bytes(std::uint64_t first, std::uint64_t count) const = 0;
+  // The records are of one file. The largest number: only the keys of [data.columns] limit them. Errors, kData: the
+  // index was changed.
+  virtual Result<std::uint64_t> content_bytes(std::uint64_t first, std::uint64_t count) const = 0;
   // Why records can't be read one by one, for the error "...: REASON"; "" if they can. Then a reader reads any records.
   virtual std::string needs_blocks() const = 0;
   // What a user can do about blocks that are too large, after "raise data.memory or"; "" if nothing.

@@ -12,6 +12,7 @@
 
 #include "common/check.h"
 #include "common/config/columns.h"
+#include "common/os/crash_stack.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/rows.h"
 #include "workerd/input/typed_values.h"
@@ -278,8 +279,9 @@ Status StreamedDataset::find_in_blocks(std::span<const std::uint64_t> indices, S
 Result<BlockOfRows> StreamedDataset::make_if_missing(std::size_t number, Scratch& scratch) const {
   const std::uint64_t first = options_.blocks[number];
   const std::uint64_t records = end_of_block(number) - first;
-  if (!blocks_.claim(number, encoder_.most_bytes(records, source_->content_bytes(first, records))))
-    return BlockOfRows();
+  const Result<std::uint64_t> content = source_->content_bytes(first, records);
+  if (!content) return tl::unexpected(content.error());
+  if (!blocks_.claim(number, encoder_.most_bytes(records, *content))) return BlockOfRows();
   Result<BlockOfRows> made = [&]() -> Result<BlockOfRows> {
     try {
       return make_block(number, scratch);
@@ -312,6 +314,7 @@ Status StreamedDataset::preload(const IsCancelled& is_cancelled) const {
   std::mutex mutex;
   std::optional<Error> error;  // the mutex guards it
   const auto work = [&] {
+    use_crash_stack();
     std::unique_ptr<Scratch> scratch = take_scratch();
     for (std::size_t block = next++; block < end; block = next++) {
       Result<BlockOfRows> made = is_cancelled && is_cancelled()

@@ -88,7 +88,7 @@ Result<std::unique_ptr<TableReader>> TableReader::open(const Source& source, con
         std::all_of(wanted.begin(), wanted.end(), [](const WantedColumn& column) { return column.name == "class"; });
     if (is_name_only) return std::make_unique<FolderNameReader>(source, path);
   }
-  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled);
+  Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled, source.max_expansion);
   if (!file) return tl::unexpected(std::move(file.error()));
   if (source.format == DataFormat::kCsv) return std::make_unique<CsvReader>(source, std::move(*file));
   return std::make_unique<RecordTables>(source, std::move(*file));

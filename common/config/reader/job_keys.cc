@@ -170,6 +170,8 @@ Keys data_keys(DataSection& data, bool is_needed) {
       {"window", integer(data.window, 1, 1 << 24), "text: tokens of a record"},
       {"stride", integer_or("auto", data.stride, 1, 1 << 24),
        "text: tokens from the begin of a record to that of the next one; auto = window - 1"},
+      {"max_expansion", integer(data.max_expansion, 1, 1 << 20),
+       "a compressed file may have so many times its bytes of content; up to 64 MiB it always may"},
       {"prefetch", integer(data.prefetch, 1, 1024),
        "number of batches to read ahead or, if that is more, as many as fit into 4 MiB (at most 8)"},
       {"memory", size_or_auto(data.memory),

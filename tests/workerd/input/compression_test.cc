@@ -56,6 +56,23 @@ class CompressedFile : public testing::Test {
   const Folder folder_;
 };
 
+// A small file would take the time and the memory of a huge one.
+TEST_F(CompressedFile, MoreContentThanTheFileMayHaveIsAnError) {
+  const std::string packed = zstd(std::string(kFreeContentBytes + 1, 'x'));
+  const std::string path = folder_.write("bomb.zst", packed);
+  std::string content(kFreeContentBytes + (1 << 20), '\0');
+  const auto read_with = [&](std::uint64_t max_expansion) {
+    const auto file = FileReader::open(path, {}, max_expansion);
+    return (*file)->read(std::as_writable_bytes(std::span(content)));
+  };
+  const auto refused = read_with(100);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kData);
+  EXPECT_THAT(refused.error().message, testing::AllOf(HasSubstr("bomb.zst: has more than 67108864 bytes of content"),
+                                                      HasSubstr("raise data.max_expansion (100)")));
+  EXPECT_EQ(read_with((kFreeContentBytes + packed.size()) / packed.size()).value_or(0), kFreeContentBytes + 1);
+}
+
 TEST_F(CompressedFile, ContentComesInPiecesOfAnySize) {
   const std::string content = mixed_content();
   for (const std::size_t piece : {1'000U, 65'536U, 1U << 20, 1U << 24}) {

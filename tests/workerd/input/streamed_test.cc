@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 
@@ -17,6 +19,7 @@
 namespace disttrain::input {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -247,16 +250,65 @@ TEST_F(Streamed, DamagedIndexIsBuiltAnew) {
   }
 }
 
-TEST_F(Streamed, DamagedPlacesOfAnIndexAreErrors) {
+// Each record would begin and end some bytes later, and csv has no sign of its own by which one would see that.
+TEST_F(Streamed, IndexWhosePlacesWereShiftedIsBuiltAnew) {
+  write_files(1, 100);
+  const auto right = load(source_of(1 << 30));  // in memory
+  const std::uint64_t hash = load(source_of(1))->hash();
+  const std::string path = index_files().at(0);
+  const std::string good = read_whole(path);
+  std::string bad = good;
+  for (std::size_t at = bad.size() - 90 * sizeof(IndexedPlace); at < bad.size(); at += sizeof(IndexedPlace)) {
+    IndexedPlace place;
+    std::memcpy(&place, bad.data() + at, sizeof(place));
+    ++place.offset;
+    --place.bytes;
+    std::memcpy(bad.data() + at, &place, sizeof(place));
+  }
+  folder_.write(std::filesystem::path(path).filename(), bad);
+  const auto again = load(source_of(1));
+  EXPECT_EQ(again->hash(), hash);
+  EXPECT_EQ(read_whole(path), good);
+  expect_equal(*right, *again, {0, 50, 99});
+}
+
+// A file that is mapped and then cut ends the process by SIGBUS.
+TEST_F(Streamed, IndexThatIsCutWhileItIsUsedIsAnError) {
+  write_files(1, 100);
+  const auto dataset = load(source_of(1));
+  const std::string path = index_files().at(0);
+  for (const std::uintmax_t bytes : {std::filesystem::file_size(path) - 1, std::uintmax_t{100}, std::uintmax_t{0}}) {
+    std::filesystem::resize_file(path, bytes);
+    EXPECT_THAT(gather_error(*dataset, {99, 3}), AllOf(HasSubstr(path), HasSubstr("was changed while a job used it")));
+  }
+}
+
+TEST_F(Streamed, FilesThatDifferOnlyInTheirContentHaveAnIndexEach) {
+  write_files(1, 100);
+  const auto before = load(source_of(1));
+  const std::string path = index_files().at(0);
+  const std::filesystem::path data = folder_ / "part-0.csv";
+  ASSERT_TRUE(std::filesystem::exists(data));
+  const auto time = std::filesystem::last_write_time(data);
+  std::string content = read_whole(data);
+  const std::string end = "98,w,2\n99,ww,0\n";
+  ASSERT_TRUE(content.ends_with(end));
+  content.replace(content.size() - end.size(), end.size(), "98,ww,2\n99,w,0\n");  // the last line begins later
+  folder_.write("part-0.csv", content);
+  std::filesystem::last_write_time(data, time);
+  (void)load(source_of(1));
+  EXPECT_EQ(index_files().size(), 2U);
+}
+
+TEST_F(Streamed, PipeIsAnErrorAndNotAWaitForEver) {
   write_files(1, 100);
   ASSERT_NE(load(source_of(1)), nullptr);
   const std::string path = index_files().at(0);
-  std::string bad = read_whole(path);
-  for (std::size_t at = bad.size() - 100 * sizeof(IndexedPlace); at < bad.size(); ++at) bad[at] = '\x7f';
-  folder_.write(std::filesystem::path(path).filename(), bad);
-  const auto dataset = load(source_of(1));
-  EXPECT_THAT(gather_error(*dataset, {0}), HasSubstr("remove the index"));
-  EXPECT_THAT(gather_error(*dataset, {99, 3}), HasSubstr("remove the index"));
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // one with the name of an index doesn't matter
+  EXPECT_EQ(load(source_of(1))->records(), 100U);
+  ASSERT_EQ(::mkfifo((folder_ / "part-1.csv").c_str(), 0600), 0);
+  EXPECT_THAT(error_of(source_of(1), ErrorCode::kNoInput), AllOf(HasSubstr("part-1.csv"), HasSubstr("it is a pipe")));
 }
 
 TEST_F(Streamed, IndexMayHaveAFolderOfItsOwn) {

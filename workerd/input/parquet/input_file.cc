@@ -1,7 +1,6 @@
 #include "workerd/input/parquet/input_file.h"
 
 #include <arrow/buffer.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,20 +10,22 @@
 #include <cstring>
 #include <utility>
 
+#include "common/os/regular_file.h"
+
 namespace disttrain::input {
 
 Result<std::shared_ptr<InputFile>> InputFile::open(const std::string& path, ReadCounts counts) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file)
-    return fail(errno == EACCES || errno == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
-                path + ": can't be read: " + std::strerror(errno));
-  return std::shared_ptr<InputFile>(new InputFile(std::move(file), counts));
+  RegularFile opened = open_regular_file(path);
+  if (!opened.file)
+    return fail(opened.error == EACCES || opened.error == EPERM ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
+                path + ": can't be read: " + opened.problem);
+  return std::shared_ptr<InputFile>(new InputFile(std::move(opened.file), counts));
 }
 
 FileStamp InputFile::stamp() const {
   struct stat about {};
   if (::fstat(file_.get(), &about) != 0) return {};
-  return {static_cast<std::uint64_t>(about.st_size), about.st_mtim.tv_sec * 1'000'000'000LL + about.st_mtim.tv_nsec};
+  return {static_cast<std::uint64_t>(about.st_size), modified_ns(about)};
 }
 
 arrow::Status InputFile::Close() {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/os/crash_stack.h"
 #include "workerd/input/parquet/parquet_file.h"
 #include "workerd/input/read_parallel.h"
 
@@ -84,13 +85,13 @@ class ParquetRecords final : public RecordSource {
     const KnownFile& file = file_of(record);
     return file.first_record + file.records;
   }
-  std::vector<std::uint64_t> blocks(std::uint64_t) const override {
+  std::vector<std::uint64_t> blocks() const override {
     std::vector<std::uint64_t> begins;
     for (const RowGroup& group : groups_) begins.push_back(group.first_record);
     return begins;
   }
   // A dictionary may have a text once that many records have.
-  std::uint64_t content_bytes(std::uint64_t, std::uint64_t) const override {
+  Result<std::uint64_t> content_bytes(std::uint64_t, std::uint64_t) const override {
     return std::numeric_limits<std::uint64_t>::max();
   }
   std::string needs_blocks() const override { return "the records of parquet files can't be read one by one"; }
@@ -153,7 +154,10 @@ class ParquetRecords::Reader final : public RecordReader {
     {
       std::vector<std::jthread> others;
       for (std::size_t i = 1; i < parts_.size(); ++i)
-        others.emplace_back([&done, &read_part, i] { done[i] = read_part(i); });
+        others.emplace_back([&done, &read_part, i] {
+          use_crash_stack();
+          done[i] = read_part(i);
+        });
       done[0] = read_part(0);
     }
     for (Status& status : done)

@@ -92,6 +92,7 @@ records = [10, 20]
 sharding = "none"
 shuffle = 1000
 scale = 0.5
+max_expansion = 7
 prefetch = 8
 [train]
 mode = "sync"
@@ -135,6 +136,7 @@ init_map = { "fc.weight" = "dense0/weights" }
   EXPECT_EQ(job->model.activation, Activation::kGelu);
   EXPECT_EQ(job->data.records, (std::array<std::uint64_t, 2>{10, 20}));
   EXPECT_EQ(job->data.shuffle, ShuffleKind::kBuffer);
+  EXPECT_EQ(job->data.max_expansion, 7u);
   EXPECT_EQ(job->data.shuffle_buffer, 1000u);
   EXPECT_EQ(job->train.optimizer.rule, Rule::kAdamw);
   EXPECT_DOUBLE_EQ(job->train.optimizer.learning_rate, 1.0);

@@ -61,6 +61,7 @@ TEST(Ranges, AValueThatNoFileCouldSayIsRefusedByItsKey) {
        [](JobConfig& job) { job.train.optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN(); }},
       {"train.schedule.every_steps", [](JobConfig& job) { job.train.schedule.kind = ScheduleKind::kStep; }},
       {"data.prefetch", [](JobConfig& job) { job.data.prefetch = 0; }},
+      {"data.max_expansion", [](JobConfig& job) { job.data.max_expansion = 0; }},
       {"data.scale", [](JobConfig& job) { job.data.scale = 0; }},
       {"data.path", [](JobConfig& job) { job.data.path = std::string("/d\0x", 4); }},
       {"checkpoint.keep", [](JobConfig& job) { job.checkpoint.keep = 0; }},
