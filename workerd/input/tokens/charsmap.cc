@@ -43,6 +43,8 @@ Charsmap::Match Charsmap::longest_prefix(std::string_view text) const {
   Match match;
   if (units_.empty()) return match;
   std::uint32_t at = offset_of(units_[0]);
+  // A corrupt table may lead on without an end.
+  text = text.substr(0, kMaxPieceBytes);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     at ^= byte;

@@ -49,7 +49,8 @@ class SentencePieceNormaliser {
  public:
   explicit SentencePieceNormaliser(SentencePieceNormalising how) : how_(std::move(how)) {}
 
-  std::string apply(std::string_view text) const {
+  Result<std::string> apply(std::string_view text) const {
+    const std::size_t before = text.size();
     if (how_.removes_extra_whitespaces) {
       while (!text.empty()) {
         const Charsmap::Match next = next_of(text);
@@ -57,7 +58,7 @@ class SentencePieceNormaliser {
         text.remove_prefix(next.bytes);
       }
     }
-    if (text.empty()) return {};
+    if (text.empty()) return std::string();
     std::string to;
     to.reserve(text.size() * 3);
     if (how_.adds_dummy_prefix) to += blank();
@@ -74,6 +75,7 @@ class SentencePieceNormaliser {
       }
       if (!piece.empty()) is_after_blank = how_.removes_extra_whitespaces && piece.back() == ' ';
       text.remove_prefix(next.bytes);
+      if (Status ok = check_growth(before, to.size()); !ok) return tl::unexpected(std::move(ok.error()));
     }
     if (how_.removes_extra_whitespaces)
       while (ends_with(to, blank())) to.resize(to.size() - blank().size());
@@ -100,8 +102,11 @@ class SentencePieceNormaliser {
 
 Normaliser in_sequence(std::vector<Normaliser> steps) {
   return [steps = std::move(steps)](Word& word) -> Status {
-    for (const Normaliser& step : steps)
+    const std::size_t before = word.text.size();
+    for (const Normaliser& step : steps) {
       if (Status ok = step(word); !ok) return ok;
+      if (Status ok = check_growth(before, word.text.size()); !ok) return ok;
+    }
     return {};
   };
 }
@@ -135,6 +140,7 @@ Normaliser replacer(std::shared_ptr<const Regex> from, std::string to) {
       if (match.begin == 0 && to.empty()) word.is_first = false;
       changed.append(text, at, match.begin - at) += to;
       at = match.end;
+      if (Status ok = check_growth(text.size(), changed.size()); !ok) return ok;
     }
     text = changed.append(text, at);
     return {};
@@ -150,6 +156,7 @@ Normaliser replacer(std::string from, std::string to) {
       if (found == 0 && to.empty()) word.is_first = false;
       changed.append(text, at, found - at) += to;
       at = found + from.size();
+      if (Status ok = check_growth(text.size(), changed.size()); !ok) return ok;
     }
     text = changed.append(text, at);
     return {};
@@ -159,7 +166,9 @@ Normaliser replacer(std::string from, std::string to) {
 Normaliser sentencepiece_normaliser(SentencePieceNormalising how) {
   const auto normaliser = std::make_shared<const SentencePieceNormaliser>(std::move(how));
   return [normaliser](Word& word) -> Status {
-    word.text = normaliser->apply(word.text);
+    Result<std::string> changed = normaliser->apply(word.text);
+    if (!changed) return tl::unexpected(std::move(changed.error()));
+    word.text = std::move(*changed);
     return {};
   };
 }

@@ -60,6 +60,12 @@ std::vector<TextRange> ranges_of(const std::vector<SplitPart>& parts, SplitBehav
   return ranges;
 }
 
+std::size_t bytes_in(const std::vector<Word>& words) {
+  std::size_t bytes = 0;
+  for (const Word& word : words) bytes += word.text.size();
+  return bytes;
+}
+
 // Splits each word.
 template <typename Split>
 Status split_each(std::vector<Word>& words, const Split& split) {
@@ -80,8 +86,11 @@ Status split_each(std::vector<Word>& words, const Split& split) {
 
 PreTokeniser in_sequence(std::vector<PreTokeniser> steps) {
   return [steps = std::move(steps)](std::vector<Word>& words) -> Status {
-    for (const PreTokeniser& step : steps)
+    const std::size_t before = bytes_in(words);
+    for (const PreTokeniser& step : steps) {
       if (Status ok = step(words); !ok) return ok;
+      if (Status ok = check_growth(before, bytes_in(words)); !ok) return ok;
+    }
     return {};
   };
 }
@@ -168,6 +177,7 @@ PreTokeniser metaspace(std::string replacement, PrefixScheme scheme, bool splits
           to += replacement;
         else
           to += c;
+        if (Status ok = check_growth(word.text.size(), to.size()); !ok) return ok;
       }
       const bool may_prefix = scheme == PrefixScheme::kAlways || (scheme == PrefixScheme::kFirst && word.is_first);
       word.text = may_prefix && !to.starts_with(replacement) ? replacement + to : std::move(to);

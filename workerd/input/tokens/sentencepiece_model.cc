@@ -17,7 +17,6 @@ namespace disttrain::input {
 namespace {
 
 constexpr std::size_t kMaxPieces = 1 << 24;
-constexpr std::size_t kMaxPieceBytes = 1 << 10;
 
 enum PieceKind { kNormal = 1, kUnknownPiece = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 enum ModelKind { kUnigramModel = 1, kBpeModel = 2, kWordModel = 3, kCharModel = 4 };

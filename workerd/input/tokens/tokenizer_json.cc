@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/bounded_json.h"
 #include "workerd/input/tokens/bpe.h"
 #include "workerd/input/tokens/json_parts.h"
 #include "workerd/input/tokens/tokenizer.h"
@@ -15,6 +16,9 @@ namespace disttrain::input {
 namespace {
 
 constexpr std::int64_t kMaxId = 1 << 24;
+constexpr std::size_t kMaxParts = 256;
+// Of objects and arrays: a part takes two levels.
+constexpr int kMaxFileNesting = 2 * kMaxNesting + 8;
 
 tl::unexpected<Error> corrupt(const std::string& what) {
   return fail(ErrorCode::kData, what + ": fetch the file again");
@@ -38,6 +42,28 @@ Result<Vocabulary> read_vocabulary(const Json& json, std::int32_t& largest) {
     vocabulary.emplace(piece, *id);
   }
   return vocabulary;
+}
+
+// See Trie.
+Status check_piece(const std::string& piece) {
+  if (piece.size() <= kMaxPieceBytes) return {};
+  return fail(ErrorCode::kData, "a token has " + std::to_string(piece.size()) + " bytes, expected at most " +
+                                    std::to_string(kMaxPieceBytes) + ": take another tokenizer");
+}
+
+// The number of parts that a normalizer or pre_tokenizer consists of. The nesting of the file bounds the recursion.
+std::size_t parts_in(const Json& json) {
+  std::size_t parts = json.is_object() && json.contains("type") ? 1 : 0;
+  if (json.is_structured())
+    for (const Json& inner : json) parts += parts_in(inner);
+  return parts;
+}
+
+Status check_parts(const Json& json, const char* what) {
+  const std::size_t parts = parts_in(json);
+  if (parts <= kMaxParts) return {};
+  return fail(ErrorCode::kData, std::string(what) + " has " + std::to_string(parts) + " parts, expected at most " +
+                                    std::to_string(kMaxParts) + ": take another tokenizer");
 }
 
 Result<std::int32_t> id_of(const Vocabulary& vocabulary, const std::string& piece, const std::string& what) {
@@ -103,6 +129,8 @@ Model read_wordpiece(const Json& json, std::int32_t& largest) {
   const Result<std::int32_t> unknown = id_of(*vocabulary, json.at("unk_token"), "model: unk_token");
   if (!unknown) return tl::unexpected(unknown.error());
   const Json& most = json.at("max_input_chars_per_word");
+  for (const auto& [piece, id] : *vocabulary)
+    if (Status ok = check_piece(piece); !ok) return tl::unexpected(std::move(ok.error()));
   if (!most.is_number_unsigned()) return corrupt("model: max_input_chars_per_word isn't a whole number");
   return std::make_unique<WordPiece>(WordPieceOptions{.vocabulary = std::move(*vocabulary),
                                                       .unknown = *unknown,
@@ -119,6 +147,7 @@ Model read_unigram(const Json& json, std::int32_t& largest) {
     const auto score = piece.at(1).get<double>();
     if (static_cast<std::int64_t>(options.scores.size()) == kMaxId) return corrupt("the vocabulary is too large");
     const auto id = static_cast<std::int32_t>(options.scores.size());
+    if (Status ok = check_piece(text); !ok) return tl::unexpected(std::move(ok.error()));
     if (!text.empty()) options.pieces.add(text, id);
     vocabulary[text] = id;
     options.scores.push_back(score);
@@ -155,6 +184,7 @@ Status read_added(const Json& json, TokenizerParts& parts) {
                      .strips_right = flag(entry, "rstrip", false)};
     if (flag(entry, "single_word", false)) return unknown_part("added_tokens: single_word of", token.text);
     if (token.text.empty()) continue;
+    if (Status ok = check_piece(token.text); !ok) return ok;
     parts.largest = std::max(parts.largest, *id);
     if (!flag(entry, "normalized", true)) {
       parts.added.add(std::move(token));
@@ -164,6 +194,7 @@ Status read_added(const Json& json, TokenizerParts& parts) {
     if (parts.normalise)
       if (Status ok = parts.normalise(text); !ok) return ok;
     token.text = std::move(text.text);
+    if (Status ok = check_piece(token.text); !ok) return ok;
     if (!token.text.empty()) parts.added_normalised.add(std::move(token));
   }
   return {};
@@ -216,14 +247,17 @@ Result<TokenizerParts> read_parts(const Json& json) {
   if (!model) return tl::unexpected(model.error());
   parts.model = std::move(*model);
   if (has(json, "normalizer")) {
+    if (Status ok = check_parts(json.at("normalizer"), "normalizer"); !ok) return tl::unexpected(std::move(ok.error()));
     Result<Normaliser> normaliser = read_normaliser(json.at("normalizer"));
     if (!normaliser) return tl::unexpected(normaliser.error());
-    parts.normalise = std::move(*normaliser);
+    parts.normalise = in_sequence({std::move(*normaliser)});  // checks how much longer a text becomes
   }
   if (has(json, "pre_tokenizer")) {
+    if (Status ok = check_parts(json.at("pre_tokenizer"), "pre_tokenizer"); !ok)
+      return tl::unexpected(std::move(ok.error()));
     Result<PreTokeniser> cut = read_pre_tokeniser(json.at("pre_tokenizer"));
     if (!cut) return tl::unexpected(cut.error());
-    parts.cut = std::move(*cut);
+    parts.cut = in_sequence({std::move(*cut)});
   }
   if (has(json, "added_tokens"))
     if (Status ok = read_added(json.at("added_tokens"), parts); !ok) return tl::unexpected(std::move(ok.error()));
@@ -239,7 +273,12 @@ Result<TokenizerParts> read_parts(const Json& json) {
 
 Result<std::shared_ptr<const Tokenizer>> read_tokenizer_json(std::string_view text) {
   try {
-    Result<TokenizerParts> parts = read_parts(Json::parse(text));
+    const Json json = parse_bounded_json(text, nullptr, kMaxFileNesting);
+    if (json.is_discarded())
+      return fail(ErrorCode::kData, "isn't JSON, or has more than " + std::to_string(kMaxFileNesting) +
+                                        " levels; expected a tokenizer.json as the library tokenizers writes it: fetch "
+                                        "the file again, or take another tokenizer");
+    Result<TokenizerParts> parts = read_parts(json);
     if (!parts) return tl::unexpected(std::move(parts.error()));
     return std::make_shared<const Tokenizer>(std::move(*parts));
   } catch (const Json::exception& error) {

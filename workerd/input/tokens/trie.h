@@ -1,4 +1,6 @@
-// A set of texts, each with a number, that finds those with which another text begins.
+// A set of texts, each with a number, that finds those with which another text begins. To find them takes as many steps
+// as the longest of the texts has bytes. So a tokenizer bounds its pieces, or a text of one long word would take a time
+// that grows with the square of its length.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +9,8 @@
 #include <vector>
 
 namespace disttrain::input {
+
+inline constexpr std::size_t kMaxPieceBytes = 1024;  // of a piece or an added token of a tokenizer
 
 class Trie {
  public:

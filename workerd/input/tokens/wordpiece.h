@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "workerd/input/tokens/token_model.h"
+#include "workerd/input/tokens/trie.h"
 
 namespace disttrain::input {
 
+// No piece is longer than kMaxPieceBytes.
 struct WordPieceOptions {
   Vocabulary vocabulary;
   std::int32_t unknown = 0;
@@ -21,11 +23,14 @@ struct WordPieceOptions {
 
 class WordPiece final : public TokenModel {
  public:
-  explicit WordPiece(WordPieceOptions options);
+  explicit WordPiece(const WordPieceOptions& options);
   void encode(std::string_view word, std::vector<std::int32_t>& ids) const override;
 
  private:
-  const WordPieceOptions options_;
+  const std::int32_t unknown_;
+  const std::size_t most_characters_;
+  Trie first_;  // the pieces that a word begins with
+  Trie next_;   // those that follow, without the prefix
 };
 
 }  // namespace disttrain::input

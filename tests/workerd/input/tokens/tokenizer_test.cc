@@ -103,8 +103,95 @@ TEST(TokenizerJson, CorruptFilesAreRefused) {
   EXPECT_THAT(why_refused({{"model", {{"vocab", {{"a", -1}}}}}}), HasSubstr("the id -1"));
   EXPECT_THAT(why_refused({{"model", {{"vocab", {{"a", 1.5}}}}}}), HasSubstr("the id 1.5"));
   json nested = {{"type", "NFC"}};
-  for (int i = 0; i < 100; ++i) nested = {{"type", "Sequence"}, {"normalizers", {nested}}};
+  for (int i = 0; i < 18; ++i) nested = {{"type", "Sequence"}, {"normalizers", {nested}}};
   EXPECT_THAT(why_refused({{"normalizer", nested}}), HasSubstr("inside each other"));
+}
+
+json part(const char* type) {
+  return {{"type", type}};
+}
+json doubling() {
+  return {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+}
+json sequence(const char* key, const json& step, std::size_t count) {
+  return {{"type", "Sequence"}, {key, json(std::vector<json>(count, step))}};
+}
+json unigram(const std::string& piece) {
+  const json vocabulary = json::array({json::array({"<unk>", 0.0}), json::array({piece, -1.0})});
+  return {{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocabulary}}}};
+}
+
+std::string encode_error(const json& file, const std::string& text) {
+  const auto tokenizer = read_tokenizer_json(file.dump());
+  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
+  std::vector<std::int32_t> ids;
+  const Status ok = tokenizer ? (*tokenizer)->encode(text, ids) : Status();
+  return ok ? "" : ok.error().message;
+}
+
+// Twenty steps that double a text would make 20 GB of 20 KB.
+TEST(TokenizerJson, TextsThatBecomeMuchLongerAreErrors) {
+  const std::string text(20'000, 'a');
+  json file = unigram("a");
+  file["normalizer"] = sequence("normalizers", doubling(), 6);
+  EXPECT_EQ(encode_error(file, text), "");
+  file["normalizer"] = sequence("normalizers", doubling(), 24);
+  EXPECT_THAT(encode_error(file, text), HasSubstr("bytes of a text of 20000 bytes, expected at most 64 times as many"));
+  for (const json& pattern : {json{{"String", "a"}}, json{{"Regex", "a"}}}) {
+    file["normalizer"] = {{"type", "Replace"}, {"pattern", pattern}, {"content", std::string(1'000'000, 'b')}};
+    EXPECT_THAT(encode_error(file, text), HasSubstr("expected at most 64 times as many"));
+  }
+  file["normalizer"] = {{"type", "Prepend"}, {"prepend", std::string(1'000'000, 'b')}};
+  EXPECT_THAT(encode_error(file, "a"), HasSubstr("expected at most 64 times as many"));
+  file.erase("normalizer");
+  file["pre_tokenizer"] = sequence("pretokenizers", {{"type", "ByteLevel"}, {"use_regex", false}}, 24);
+  EXPECT_THAT(encode_error(file, "\u00e9" + text), HasSubstr("expected at most 64 times as many"));
+  file["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", std::string(1'000'000, 'b')}};
+  EXPECT_THAT(encode_error(file, std::string(20'000, ' ')), HasSubstr("expected at most 64 times as many"));
+}
+
+TEST(TokenizerJson, ManyOrDeepPartsAreRefused) {
+  json file = unigram("a");
+  file["normalizer"] = sequence("normalizers", part("Lowercase"), 300);
+  EXPECT_THAT(read_tokenizer_json(file.dump()).error().message,
+              HasSubstr("normalizer has 301 parts, expected at most"));
+  const std::string deep(1'000'000, '[');
+  EXPECT_THAT(read_tokenizer_json("{\"model\":" + deep).error().message, HasSubstr("isn't JSON, or has more than"));
+}
+
+// With such pieces the time to tokenise a word grows with the square of its length.
+TEST(TokenizerJson, LongPiecesAreRefused) {
+  const std::string piece(1025, 'a');
+  const json word_piece = {{"type", "WordPiece"},
+                           {"unk_token", "u"},
+                           {"continuing_subword_prefix", "##"},
+                           {"max_input_chars_per_word", 10'000'000},
+                           {"vocab", {{"u", 0}, {piece, 1}}}};
+  json added = unigram("a");
+  added["added_tokens"] = {{{"id", 2}, {"content", piece}}};
+  for (const json& file : {unigram(piece), json{{"model", word_piece}}, added})
+    EXPECT_THAT(read_tokenizer_json(file.dump()).error().message,
+                HasSubstr("a token has 1025 bytes, expected at most 1024"));
+}
+
+// The time is linear in the length. Otherwise this test would take hours.
+TEST(TokenizerJson, WordsMayBeLong) {
+  const json model = {{"type", "WordPiece"},
+                      {"unk_token", "u"},
+                      {"continuing_subword_prefix", "##"},
+                      {"max_input_chars_per_word", 10'000'000},
+                      {"vocab", {{"u", 0}, {"a", 1}, {"##a", 2}, {"##ab", 3}, {"b", 4}}}};
+  const auto tokenizer = read_tokenizer_json(json{{"model", model}}.dump());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  std::vector<std::int32_t> ids;
+  ASSERT_TRUE((*tokenizer)->encode(std::string(3'000'000, 'a') + "b", ids));
+  ASSERT_EQ(ids.size(), 3'000'000U);
+  EXPECT_EQ(ids.front(), 1);
+  EXPECT_EQ(ids[1], 2);
+  EXPECT_EQ(ids.back(), 3);
+  ids.clear();
+  ASSERT_TRUE((*tokenizer)->encode(std::string(3'000'000, 'a') + "c", ids));
+  EXPECT_THAT(ids, ElementsAre(0));
 }
 
 TEST(TokenizerJson, MergesMayBePairs) {
