@@ -61,16 +61,19 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  // False if the content is damaged, or longer than `max_bytes`.
-  bool add(std::span<Bytef> piece, std::uint64_t max_bytes, Checksum& checksum) {
+  // Gives the content of the piece to `take`. False if the content is damaged, or longer than `max_bytes`.
+  template <typename Take>
+  bool add(std::span<Bytef> piece, std::uint64_t max_bytes, const Take& take) {
     stream_.next_in = piece.data();
     stream_.avail_in = static_cast<uInt>(piece.size());
     while (is_good_ && stream_.avail_in > 0) {
       stream_.next_out = out_.data();
       stream_.avail_out = static_cast<uInt>(out_.size());
       const int result = inflate(&stream_, Z_NO_FLUSH);
-      checksum.add(std::span(out_).first(out_.size() - stream_.avail_out));
-      is_good_ = result == Z_OK && stream_.total_out <= max_bytes;
+      const std::size_t given = out_.size() - stream_.avail_out;
+      if (stream_.total_out > max_bytes) return is_good_ = false;
+      take(std::span<const Bytef>(out_).first(given));
+      is_good_ = result == Z_OK;
       if (result == Z_STREAM_END) return (has_ended_ = stream_.avail_in == 0);
     }
     return is_good_;
@@ -214,6 +217,17 @@ Status PackageFile::read_directory() {
     at = end;
   }
   if (at != text->size()) return damaged(path_, "its table of members breaks off at byte " + std::to_string(at));
+  return check_apart();
+}
+
+Status PackageFile::check_apart() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (const Member& member : members_)
+    if (member.stored_bytes > 0) ranges.emplace_back(member.begin, member.begin + member.stored_bytes);
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second)
+      return damaged(path_, "two members share the byte " + std::to_string(ranges[i].first));
   return {};
 }
 
@@ -258,6 +272,23 @@ Result<std::unique_ptr<checkpoint::InputFile>> PackageFile::open_member(const Me
 }
 
 Status PackageFile::verify(const Member& member) {
+  return read_pieces(member, [](std::span<const Bytef>) {});
+}
+
+Result<std::string> PackageFile::unpack(const Member& member, std::uint64_t max_bytes) {
+  if (member.bytes > max_bytes)
+    return fail(ErrorCode::kData, path_ + ": member " + printable(member.name) + " has " +
+                                      std::to_string(member.bytes) + " bytes; expected at most " +
+                                      std::to_string(max_bytes));
+  std::string content;
+  const Status read = read_pieces(member, [&content](std::span<const Bytef> piece) {
+    content.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  });
+  if (!read) return tl::unexpected(read.error());
+  return content;
+}
+
+Status PackageFile::read_pieces(const Member& member, const std::function<void(std::span<const Bytef>)>& take) {
   if (!member.is_deflated)
     if (const auto file = open_member(member); !file) return tl::unexpected(file.error());
   const tl::unexpected<Error> wrong = damaged(path_, "member " + printable(member.name) + " has a wrong checksum");
@@ -265,13 +296,17 @@ Status PackageFile::verify(const Member& member) {
   std::optional<Inflater> inflater;
   if (member.is_deflated) inflater.emplace();
   Checksum checksum;
+  const auto add = [&checksum, &take](std::span<const Bytef> piece) {
+    checksum.add(piece);
+    take(piece);
+  };
   std::vector<Bytef> chunk;
   for (std::uint64_t at = 0; at < member.stored_bytes; at += chunk.size()) {
     chunk.resize(std::min<std::uint64_t>(kChunkBytes, member.stored_bytes - at));
     if (Status read = file.read_at(at, std::as_writable_bytes(std::span(chunk))); !read) return read;
     if (!inflater)
-      checksum.add(chunk);
-    else if (!inflater->add(chunk, member.bytes, checksum))
+      add(chunk);
+    else if (!inflater->add(chunk, member.bytes, add))
       return wrong;
   }
   if (!checksum.is_of(member) || (inflater && !inflater->has_ended())) return wrong;

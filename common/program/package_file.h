@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,12 +51,19 @@ class PackageFile {
   // Compares the checksum of a member that may be large, or compressed by deflate. Fails with kData if it differs.
   Status verify(const Member& member);
 
+  // Reads a whole member that may be compressed by deflate, and compares its checksum. Fails as read() does.
+  Result<std::string> unpack(const Member& member, std::uint64_t max_bytes);
+
  private:
   PackageFile(std::string path, std::unique_ptr<checkpoint::InputFile> file)
       : path_(std::move(path)), file_(std::move(file)) {}
   Status read_directory();
   // Fills in the places of members' bytes from their local headers.
   Status locate(Member& member);
+  // Members that share bytes would let a small file take the time of a huge one.
+  Status check_apart() const;
+  // Gives the content of a member to `take`, piece by piece, and compares its checksum.
+  Status read_pieces(const Member& member, const std::function<void(std::span<const unsigned char>)>& take);
 
   std::string path_;
   std::unique_ptr<checkpoint::InputFile> file_;

@@ -102,6 +102,30 @@ std::string deflated(const std::string& content) {
   return file;
 }
 
+TEST_F(PackageFileTest, CompressedMembersCanBeUnpackedWithinABound) {
+  const std::string content(3'000'000, 'c');
+  Result<PackageFile> package = open(deflated(content));
+  ASSERT_TRUE(package) << package.error().message;
+  const Member& member = *package->find("only");
+  EXPECT_EQ(package->unpack(member, content.size()), content);
+  const Result<std::string> refused = package->unpack(member, content.size() - 1);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("member only has 3000000 bytes; expected at most 2999999"), std::string::npos);
+  package = open(test::zip_of({{"only", "stored"}}));
+  EXPECT_EQ(package->unpack(*package->find("only"), 100), "stored");
+}
+
+// To verify each of a thousand members that are the same bytes takes a thousand times as long as the file is large.
+TEST_F(PackageFileTest, MembersThatShareBytesAreAnError) {
+  std::string file = test::zip_of({{"a", "same"}, {"b", "same"}});
+  const std::size_t second = file.find("PK\x01\x02", file.find("PK\x01\x02") + 4);
+  std::memset(file.data() + second + 42, 0, 4);  // the place of the first member
+  const Result<PackageFile> package = open(file);
+  ASSERT_FALSE(package);
+  EXPECT_NE(package.error().message.find("two members share the byte 31"), std::string::npos)
+      << package.error().message;
+}
+
 TEST_F(PackageFileTest, DamageOfACompressedMemberIsFound) {
   const std::string text =
       "the code of a module, with numbers such as 3.25 and 17, and again 3.25 and 17 and 17 and 17";

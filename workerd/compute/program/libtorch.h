@@ -43,15 +43,20 @@ void write_result(const at::Tensor& result, const VariableSpec& variable, const 
 // TorchScript the one after its trace. The other lines are stack traces.
 std::string cause_of(const std::string& text);
 
-// Runs `body` and turns the exceptions of libtorch into errors. `doing` is "step.pt2: computing a step".
+// The advice if libtorch can't load a file, although this is the version that exported it.
+inline constexpr const char* kDamaged = "the file is damaged: export the model again";
+
+// Runs `body` and turns the exceptions of libtorch into errors. `doing` is "step.pt2: computing a step", and `advice`
+// ends the error. The program and its description come from the user, so the error isn't kSoftware.
 template <typename Return, typename Body>
-Return guarded(const std::string& doing, const Body& body) {
+Return guarded(const std::string& doing, const Body& body,
+               const char* advice = "compare the records with what the model takes, or export the model again") {
   try {
     return body();
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kFailed, doing + ": out of memory; use a smaller batch or model");
   } catch (const std::exception& error) {
-    return fail(ErrorCode::kSoftware, doing + ": libtorch said: " + cause_of(error.what()));
+    return fail(ErrorCode::kData, doing + ": libtorch said: " + cause_of(error.what()) + "; " + advice);
   }
 }
 

@@ -34,13 +34,8 @@ Result<std::unique_ptr<Computation>> make_program(const std::string& path, std::
                                         "; export the model again with torch==" + libtorch_version());
   keep_freed_memory();
   auto shared = std::make_shared<program::Package>(std::move(*package));
-  Result<std::unique_ptr<Computation>> loaded = shared->sidecar().kind == program::Kind::kTorchScript
-                                                    ? make_torchscript(shared, threads)
-                                                    : make_pt2(shared, threads);
-  // libtorch can't load it, although this is the version that exported it.
-  if (!loaded && loaded.error().code == ErrorCode::kSoftware)
-    return fail(ErrorCode::kData, loaded.error().message + "; the file is damaged: export the model again");
-  return loaded;
+  return shared->sidecar().kind == program::Kind::kTorchScript ? make_torchscript(shared, threads)
+                                                               : make_pt2(shared, threads);
 }
 
 }  // namespace disttrain::workerd

@@ -233,11 +233,14 @@ Result<std::unique_ptr<Computation>> make_pt2(std::shared_ptr<program::Package> 
   if (Status checked = check_cpu(*package); !checked) return tl::unexpected(checked.error());
   DISTTRAIN_CHECK_EQ(disttrain_torch_name(), 1);  // so the linker keeps the library
   const std::string doing = package->path() + ": loading the program";
-  return guarded<Result<std::unique_ptr<Computation>>>(doing, [&]() -> Result<std::unique_ptr<Computation>> {
-    auto pt2 = std::make_unique<Pt2>(std::move(package), threads);
-    if (Status loaded = pt2->load(); !loaded) return tl::unexpected(loaded.error());
-    return pt2;
-  });
+  return guarded<Result<std::unique_ptr<Computation>>>(
+      doing,
+      [&]() -> Result<std::unique_ptr<Computation>> {
+        auto pt2 = std::make_unique<Pt2>(std::move(package), threads);
+        if (Status loaded = pt2->load(); !loaded) return tl::unexpected(loaded.error());
+        return pt2;
+      },
+      kDamaged);
 }
 
 }  // namespace disttrain::workerd

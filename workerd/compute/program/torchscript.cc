@@ -12,6 +12,9 @@
 #include <map>
 
 #include "common/check.h"
+#include "common/printable.h"
+#include "common/program/code_bounds.h"
+#include "common/program/pickle_bounds.h"
 #include "workerd/compute/program/torch_program.h"
 #include "workerd/compute/ready_front.h"
 
@@ -19,6 +22,8 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr const char* kModel = "model.";  // the saved module has the user's model as this member
+// Of all code and pickles of the module, and of all members that are compressed. libtorch stores tensors as they are.
+constexpr std::uint64_t kMaxCodeBytes = std::uint64_t{64} << 20;
 
 // One of ModelSpec::variables in the saved module. A tied parameter may be several tensors there.
 struct Bound {
@@ -61,9 +66,7 @@ class TorchScript final : public TorchProgram {
     // The executor that profiles would compile a graph again for each size of batch. The simple one runs it as it is.
     torch::jit::getExecutorMode() = true;
     torch::jit::getProfilingMode() = false;
-    // libtorch doesn't compare checksums.
-    for (const program::Member& member : package_->file().members())
-      if (Status verified = package_->file().verify(member); !verified) return verified;
+    if (Status checked = check_members(); !checked) return checked;
     module_ = torch::jit::load(package_->path(), at::kCPU);
     std::map<std::string, at::Tensor> tensors;
     for (const auto& parameter : module_.named_parameters()) tensors.emplace(parameter.name, parameter.value);
@@ -139,6 +142,30 @@ class TorchScript final : public TorchProgram {
   }
 
  private:
+  // libtorch compares no checksums, unpacks whatever is compressed, and overflows the stack if code or values
+  // are nested deeply.
+  Status check_members() {
+    std::uint64_t room = kMaxCodeBytes;
+    for (const program::Member& member : package_->file().members()) {
+      const bool is_code = member.name.ends_with(".py");
+      const bool is_pickle = member.name.ends_with("pkl");
+      if (!is_code && !is_pickle && member.is_stored) {
+        if (Status verified = package_->file().verify(member); !verified) return verified;
+        continue;
+      }
+      const Result<std::string> content = package_->file().unpack(member, room);
+      if (!content) return tl::unexpected(content.error());
+      room -= content->size();
+      const auto deep = is_code     ? program::find_deep_code(*content)
+                        : is_pickle ? program::find_deep_pickle(*content)
+                                    : std::nullopt;
+      if (deep)
+        return fail(ErrorCode::kData, package_->path() + ": member " + printable(member.name) +
+                                          " can't be loaded: " + *deep + "; export the model again");
+    }
+    return {};
+  }
+
   c10::IValue call(const char* program, const std::vector<at::Tensor>& columns) {
     take_values();
     return module_.get_method(program)({columns.begin(), columns.end()});
@@ -210,11 +237,14 @@ class TorchScript final : public TorchProgram {
 Result<std::unique_ptr<Computation>> make_torchscript(std::shared_ptr<program::Package> package,
                                                       std::uint32_t threads) {
   const std::string doing = package->path() + ": loading the program";
-  return guarded<Result<std::unique_ptr<Computation>>>(doing, [&]() -> Result<std::unique_ptr<Computation>> {
-    auto script = std::make_unique<TorchScript>(std::move(package), threads);
-    if (Status loaded = script->load(); !loaded) return tl::unexpected(loaded.error());
-    return script;
-  });
+  return guarded<Result<std::unique_ptr<Computation>>>(
+      doing,
+      [&]() -> Result<std::unique_ptr<Computation>> {
+        auto script = std::make_unique<TorchScript>(std::move(package), threads);
+        if (Status loaded = script->load(); !loaded) return tl::unexpected(loaded.error());
+        return script;
+      },
+      kDamaged);
 }
 
 }  // namespace disttrain::workerd

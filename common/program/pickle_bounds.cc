@@ -1,0 +1,208 @@
+#include "common/program/pickle_bounds.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace disttrain::program {
+
+namespace {
+
+// Follows the opcodes (Python's pickletools.py) of protocol 2 that libtorch writes. Of
+// each value it knows only which values it contains.
+class Machine {
+ public:
+  explicit Machine(std::string_view pickle) : rest_(pickle) {}
+
+  std::optional<std::string> run() {
+    while (!has_ended_) {
+      if (rest_.empty()) return "it ends too early";
+      const char opcode = rest_.front();
+      rest_.remove_prefix(1);
+      if (!step(opcode))
+        return "it is damaged, or has the opcode " + std::to_string(static_cast<unsigned char>(opcode)) +
+               ", which libtorch doesn't write";
+    }
+    return deepest();
+  }
+
+ private:
+  bool step(char opcode) {
+    switch (opcode) {
+      case '\x80':  // PROTO
+        return skip(1);
+      case '.':  // STOP
+        return has_ended_ = true;
+      case 'N':     // NONE
+      case '\x88':  // NEWTRUE
+      case '\x89':  // NEWFALSE
+      case ')':     // EMPTY_TUPLE
+      case ']':     // EMPTY_LIST
+      case '}':     // EMPTY_DICT
+        return push();
+      case 'K':  // BININT1
+        return skip(1) && push();
+      case 'M':  // BININT2
+        return skip(2) && push();
+      case 'J':  // BININT
+        return skip(4) && push();
+      case 'G':  // BINFLOAT
+        return skip(8) && push();
+      case '\x8a':  // LONG1
+        return skip_sized(1) && push();
+      case 'X':  // BINUNICODE
+      case 'T':  // BINSTRING
+        return skip_sized(4) && push();
+      case 'U':  // SHORT_BINSTRING
+        return skip_sized(1) && push();
+      case 'c':  // GLOBAL
+        return skip_line() && skip_line() && push();
+      case '(':  // MARK
+        marks_.push_back(stack_.size());
+        return true;
+      case '\x85':  // TUPLE1
+      case '\x86':  // TUPLE2
+      case '\x87':  // TUPLE3
+        return wrap(static_cast<unsigned char>(opcode) - 0x84U);
+      case 't':  // TUPLE
+        return has_mark() && wrap(stack_.size() - pop_mark());
+      case 'Q':  // BINPERSID
+        return wrap(1);
+      case 'R':     // REDUCE
+      case '\x81':  // NEWOBJ
+        return wrap(2);
+      case 'a':  // APPEND
+      case 'b':  // BUILD
+        return insert(1);
+      case 's':  // SETITEM
+        return insert(2);
+      case 'e':  // APPENDS
+      case 'u':  // SETITEMS
+        return has_mark() && insert(stack_.size() - pop_mark());
+      case '0':  // POP
+        if (room() == 0) return false;
+        stack_.pop_back();
+        return true;
+      case 'q':  // BINPUT
+        return put(1);
+      case 'r':  // LONG_BINPUT
+        return put(4);
+      case 'h':  // BINGET
+        return get(1);
+      case 'j':  // LONG_BINGET
+        return get(4);
+      default:
+        return false;
+    }
+  }
+
+  std::size_t room() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
+  bool has_mark() const { return !marks_.empty(); }
+  std::size_t pop_mark() {
+    const std::size_t mark = marks_.back();
+    marks_.pop_back();
+    return mark;
+  }
+
+  bool push() {
+    stack_.push_back(static_cast<std::uint32_t>(values_++));
+    return values_ <= UINT32_MAX;
+  }
+  // Makes a value of the last `count` ones.
+  bool wrap(std::size_t count) {
+    if (room() < count) return false;
+    for (std::size_t i = stack_.size() - count; i < stack_.size(); ++i)
+      inside_.emplace_back(static_cast<std::uint32_t>(values_), stack_[i]);
+    stack_.resize(stack_.size() - count);
+    return push();
+  }
+  // Puts the last `count` values into the one before them.
+  bool insert(std::size_t count) {
+    if (room() < count + 1) return false;
+    const std::uint32_t into = stack_[stack_.size() - count - 1];
+    for (std::size_t i = stack_.size() - count; i < stack_.size(); ++i) inside_.emplace_back(into, stack_[i]);
+    stack_.resize(stack_.size() - count);
+    return true;
+  }
+
+  bool put(std::size_t bytes) {
+    std::uint64_t key = 0;
+    if (stack_.empty() || !take_number(bytes, key)) return false;
+    memo_[key] = stack_.back();
+    return true;
+  }
+  bool get(std::size_t bytes) {
+    std::uint64_t key = 0;
+    if (!take_number(bytes, key)) return false;
+    const auto found = memo_.find(key);
+    if (found == memo_.end()) return false;
+    stack_.push_back(found->second);
+    return true;
+  }
+
+  bool take_number(std::size_t bytes, std::uint64_t& number) {
+    if (rest_.size() < bytes) return false;
+    for (std::size_t i = 0; i < bytes; ++i) number |= std::uint64_t{static_cast<unsigned char>(rest_[i])} << (8 * i);
+    return skip(bytes);
+  }
+  bool skip(std::uint64_t bytes) {
+    if (rest_.size() < bytes) return false;
+    rest_.remove_prefix(bytes);
+    return true;
+  }
+  bool skip_sized(std::size_t bytes) {
+    std::uint64_t size = 0;
+    return take_number(bytes, size) && skip(size);
+  }
+  bool skip_line() {
+    const std::size_t end = rest_.find('\n');
+    return end != std::string_view::npos && skip(end + 1);
+  }
+
+  // The depth of each value is known when those of all values in it are, so this begins at the innermost ones.
+  std::optional<std::string> deepest() const {
+    std::vector<std::uint32_t> awaited(values_, 0);  // values in it whose depth isn't known
+    std::vector<std::size_t> ends(values_ + 1, 0);   // of the values around it, in `around`
+    for (const auto& [outer, inner] : inside_) {
+      ++awaited[outer];
+      ++ends[inner + 1];
+    }
+    for (std::size_t value = 0; value < values_; ++value) ends[value + 1] += ends[value];
+    std::vector<std::uint32_t> around(inside_.size());
+    for (const auto& [outer, inner] : inside_) around[ends[inner]++] = outer;
+    std::vector<std::uint32_t> depth(values_, 1);
+    std::vector<std::uint32_t> known;
+    for (std::uint32_t value = 0; value < values_; ++value)
+      if (awaited[value] == 0) known.push_back(value);
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const std::size_t begin = known[i] == 0 ? 0 : ends[known[i] - 1];
+      for (std::size_t at = begin; at < ends[known[i]]; ++at) {
+        const std::uint32_t outer = around[at];
+        depth[outer] = std::max(depth[outer], depth[known[i]] + 1);
+        if (depth[outer] > kMaxPickleNesting)
+          return "its values are nested deeper than " + std::to_string(kMaxPickleNesting) + " levels";
+        if (--awaited[outer] == 0) known.push_back(outer);
+      }
+    }
+    if (known.size() < values_) return "a value contains itself";
+    return std::nullopt;
+  }
+
+  std::string_view rest_;
+  bool has_ended_ = false;
+  std::uint64_t values_ = 0;  // so far; they have numbers
+  std::vector<std::uint32_t> stack_;
+  std::vector<std::size_t> marks_;  // places in the stack
+  std::unordered_map<std::uint64_t, std::uint32_t> memo_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> inside_;  // the outer value and the inner one
+};
+
+}  // namespace
+
+std::optional<std::string> find_deep_pickle(std::string_view pickle) {
+  return Machine(pickle).run();
+}
+
+}  // namespace disttrain::program
