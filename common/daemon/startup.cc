@@ -19,6 +19,7 @@
 #include "common/daemon/standard_streams.h"
 #include "common/daemon/usage_error.h"
 #include "common/metrics/process.h"
+#include "common/printable.h"
 
 namespace disttrain::daemon {
 
@@ -147,7 +148,7 @@ int report(const char* program, const Error& error) {
                                                                {"PRIORITY", std::to_string(priority_of(Level::kError))},
                                                                {"DISTTRAIN_EVENT", kEnded},
                                                                {"MESSAGE_ID", message_id_of(kEnded)}});
-  if (!is_told) std::cerr << program << ": " << error.message << '\n';
+  if (!is_told) std::cerr << program << ": " << printable(error.message, Lines::kMany) << '\n';
   tell_status(error.message);
   return static_cast<int>(error.code);
 }

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/printable.h"
+
 namespace disttrain::cli {
 
 using Json = nlohmann::ordered_json;
@@ -30,9 +32,12 @@ inline Json list_of(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : Json::array();
 }
 
-// Formats JSON as one line for stdout. Replaces bytes that aren't UTF-8.
+// Formats JSON as one line for stdout. Replaces bytes that aren't UTF-8. If a text has characters that aren't printable
+// (printable.h), all characters beyond ASCII are written as \uNNNN.
 inline std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!is_printable(line)) line = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return line;
 }
 
 }  // namespace disttrain::cli

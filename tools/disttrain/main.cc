@@ -14,6 +14,7 @@
 #include "common/daemon/usage_error.h"
 #include "common/result.h"
 #include "tools/disttrain/command_line.h"
+#include "tools/disttrain/printable_output.h"
 
 namespace {
 
@@ -46,6 +47,8 @@ int run(disttrain::cli::CommandLine& line) {
 
 int main(int argc, char** argv) {
   disttrain::daemon::open_standard_streams();
+  const disttrain::cli::PrintableOutput out(std::cout);
+  const disttrain::cli::PrintableOutput err(std::cerr);
   disttrain::daemon::ignore_write_signals();
   disttrain::daemon::end_when_exhausted("disttrain");
   if (disttrain::Status limits = disttrain::daemon::raise_limits(0); !limits)

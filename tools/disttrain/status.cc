@@ -11,6 +11,7 @@
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/follow/summary.h"
 #include "tools/disttrain/interrupts.h"
+#include "tools/disttrain/printable_output.h"
 #include "tools/disttrain/table.h"
 #include "tools/disttrain/units.h"
 #include "tools/disttrain/up/running_cluster.h"
@@ -72,7 +73,7 @@ Status show(ChiefClient& client, const ChiefTarget& target, Interrupts& interrup
     if (options.watch) status = or_again(client, target, std::move(status), ask);
     if (!status) return tl::unexpected<Error>(std::move(status.error()));
     const bool is_redrawn = options.watch && !options.json && isatty(STDOUT_FILENO) != 0;
-    if (is_redrawn) std::cout << "\x1b[H\x1b[2J";
+    if (is_redrawn) write_codes(std::cout, "\x1b[H\x1b[2J");
     if (options.json)
       std::cout << line_of(*status) << '\n';
     else

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/printable.h"
 #include "tools/disttrain/columns.h"
 
 namespace disttrain::cli {
@@ -17,7 +18,11 @@ class Table {
     rows_.push_back(std::move(header));
   }
 
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Makes the cells printable, each on one line.
+  void add(std::vector<std::string> row) {
+    for (std::string& cell : row) cell = printable(cell);
+    rows_.push_back(std::move(row));
+  }
 
   std::string text() const {
     std::vector<std::size_t> widths(rows_.front().size(), 0);

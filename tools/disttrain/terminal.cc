@@ -7,6 +7,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "tools/disttrain/printable_output.h"
+
 namespace disttrain::cli {
 
 TerminalSize terminal_size(int descriptor) {
@@ -25,19 +27,30 @@ bool is_utf8_locale() {
 
 // These are modes of xterm: 1049 is the alternate screen, 25 shows the cursor, and 7 wraps long lines.
 void Screen::enter() {
-  std::cout << "\x1b[?1049h\x1b[?25l\x1b[?7l" << std::flush;
+  write_codes(std::cout, "\x1b[?1049h\x1b[?25l\x1b[?7l");
+  std::cout << std::flush;
 }
 
 void Screen::leave() {
-  std::cout << "\x1b[?7h\x1b[?25h\x1b[?1049l" << std::flush;
+  write_codes(std::cout, "\x1b[?7h\x1b[?25h\x1b[?1049l");
+  std::cout << std::flush;
 }
 
 void Screen::draw(const std::string& frame) {
-  std::string text = "\x1b[H";
-  const std::size_t end = frame.ends_with('\n') ? frame.size() - 1 : frame.size();
+  write_codes(std::cout, "\x1b[H");
+  std::string_view rest = frame;
   // The last line is written without its newline, which would scroll the screen.
-  for (std::size_t i = 0; i < end; ++i) text += frame[i] == '\n' ? "\x1b[K\n" : std::string(1, frame[i]);
-  std::cout << text << "\x1b[K\x1b[J" << std::flush;
+  if (rest.ends_with('\n')) rest.remove_suffix(1);
+  for (;;) {
+    const std::size_t end = rest.find('\n');
+    std::cout << rest.substr(0, end);
+    write_codes(std::cout, "\x1b[K");
+    if (end == std::string_view::npos) break;
+    std::cout << '\n';
+    rest.remove_prefix(end + 1);
+  }
+  write_codes(std::cout, "\x1b[J");
+  std::cout << std::flush;
 }
 
 }  // namespace disttrain::cli

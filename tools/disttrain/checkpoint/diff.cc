@@ -8,6 +8,7 @@
 #include "common/checkpoint/weights.h"
 #include "common/counted.h"
 #include "common/daemon/startup.h"
+#include "common/printable.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/json.h"
@@ -109,11 +110,12 @@ void print_difference(const Json& json) {
   }
   std::cout << table.text();
   for (const Json& one : json["shapes"])
-    std::cout << text_of(one, "name") << " has shape " << one["a"].dump() << " in A, " << one["b"].dump() << " in B\n";
+    std::cout << printable(text_of(one, "name")) << " has shape " << one["a"].dump() << " in A, " << one["b"].dump()
+              << " in B\n";
   for (const Json& one : json["only_in_a"])
-    std::cout << text_of(one, "name") << ' ' << one["shape"].dump() << " is only in A\n";
+    std::cout << printable(text_of(one, "name")) << ' ' << one["shape"].dump() << " is only in A\n";
   for (const Json& one : json["only_in_b"])
-    std::cout << text_of(one, "name") << ' ' << one["shape"].dump() << " is only in B\n";
+    std::cout << printable(text_of(one, "name")) << ' ' << one["shape"].dump() << " is only in B\n";
   std::cout << text_of(json, "a") << " and " << text_of(json, "b");
   if (json["equal"].get<bool>())
     std::cout << ": "

@@ -7,6 +7,7 @@
 #include "common/checkpoint/disk_files.h"
 #include "common/counted.h"
 #include "common/daemon/startup.h"
+#include "common/printable.h"
 #include "common/program/kept_program.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/follow/progress.h"
@@ -178,11 +179,11 @@ void print_tables(const Json& json) {
 void print_checkpoint(const Json& json) {
   const Json& optimizer = json["optimizer"];
   std::cout << text_of(json, "path") << '\n'
-            << "job " << text_of(json, "job") << ", step " << count_text(json, "step") << " of generation "
+            << "job " << printable(text_of(json, "job")) << ", step " << count_text(json, "step") << " of generation "
             << json["generation"].dump() << ", made " << text_of(json, "created") << " (attempt "
             << json["attempt"].dump() << "), seed " << text_of(json, "seed") << '\n'
-            << counted_text(json, "elements", "parameter") << ", optimizer " << text_of(optimizer, "rule") << " with "
-            << counted(optimizer["slots"].get<std::uint64_t>(), "slot") << " each"
+            << counted_text(json, "elements", "parameter") << ", optimizer " << printable(text_of(optimizer, "rule"))
+            << " with " << counted(optimizer["slots"].get<std::uint64_t>(), "slot") << " each"
             << (optimizer["average"].get<bool>() ? " (the last one is the moving average); " : "; ")
             << bytes_text(json["bytes"].get<std::uint64_t>()) << '\n'
             << counted_text(json, "examples", "example") << " in "

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/printable.h"
+#include "tools/disttrain/printable_output.h"
 #include "tools/disttrain/terminal.h"
 
 namespace disttrain::cli {
@@ -117,7 +118,10 @@ void Progress::show(const Json& status) {
     const double share = share_of(status);
     std::string text = std::isnan(share) ? line : bar(share, std::min<std::size_t>(20, width / 4)) + " " + line;
     if (text.size() >= width) text.resize(width - 1);
-    out_ << '\r' << text << "\x1b[K" << std::flush;
+    write_codes(out_, "\r");
+    out_ << text;
+    write_codes(out_, "\x1b[K");
+    out_ << std::flush;
     is_bar_open_ = true;
   } else if (time >= next_line_ || state != last_state_) {
     out_ << line << '\n' << std::flush;
