@@ -87,6 +87,25 @@ class Includes(Tree):
                 self.assert_problem(f"{room}/bad.cc:1: <{header}> in {room}; it stays in", "includes", self.root)
                 (self.root / room / "bad.cc").unlink()
 
+    def test_DecoderOutsideOfItsFileIsAProblem(self):
+        for header, file in (("toml++/toml.h", "common/config/reader/bad.cc"), ("zlib.h", "workerd/input/bad.cc"),
+                             ("capnp/serialize.h", "transport/wire/bad.cc"), ("simdjson.h", "workerd/input/bad.cc"),
+                             ("protozero/pbf_reader.hpp", "workerd/input/tokens/bad.cc"),
+                             ("torch/csrc/jit/serialization/import.h", "workerd/compute/program/bad.cc")):
+            with self.subTest(header=header):
+                self.write(file, f"#include <{header}>\n")
+                self.assert_problem(f"{file}:1: <{header}> in", "includes", self.root)
+                (self.root / file).unlink()
+
+    def test_ParserWithoutBoundsIsAProblem(self):
+        for call in ("const Json json = Json::parse(text);", "nlohmann::ordered_json::parse(text, nullptr, false)",
+                     "Json::from_cbor(bytes)", "x = json::sax_parse (text, &sax);", "json::from_msgpack(bytes);"):
+            with self.subTest(call=call):
+                self.write("psd/bad.cc", f"{call}\n")
+                self.assert_problem("psd/bad.cc:1: calls a parser that has no bounds", "includes", self.root)
+        self.write("psd/bad.cc", "parse_bounded_json(text); // Json::parse(text)\n")
+        self.assert_right("includes", self.root)
+
     def test_NameThatIsNotFromTheTopIsAProblem(self):
         self.write("psd/core/shard.h", "\n")
         self.write("psd/core/shard.cc", '#include "shard.h"\n')

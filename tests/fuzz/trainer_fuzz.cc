@@ -1,0 +1,12 @@
+// Messages of a trainer.
+#include "tests/fuzz/fuzz.h"
+#include "workerd/trainer/trainer_protocol.h"
+
+using namespace disttrain;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  workerd::RawMessage raw;
+  raw.text.assign(reinterpret_cast<const char*>(data), size);
+  (void)workerd::parse_trainer_message(raw);
+  return 0;
+}
