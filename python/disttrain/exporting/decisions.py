@@ -25,6 +25,11 @@ _DECIDING = frozenset(
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 # The files of torch that call these methods, or a watch, in the model's place.
 _BETWEEN = tuple(_TORCH + part for part in (f"fx{os.sep}", f"_subclasses{os.sep}", "overrides.py", "_tensor.py"))
+# These check the sizes of a packed sequence, and raise an error or do nothing.
+_CHECKS = {
+    method.__code__
+    for method in (torch.nn.RNNBase.get_expected_hidden_size, torch.nn.LSTM.get_expected_cell_size)
+}
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -43,7 +48,8 @@ class DecisionWatch(TorchFunctionMode):
 
     def _note(self, frame):
         place = frame.f_code.co_filename, frame.f_lineno
-        self._places.setdefault(place, self._layers.current())
+        if frame.f_code not in _CHECKS:
+            self._places.setdefault(place, self._layers.current())
         return place
 
     def check(self, warnings):

@@ -15,7 +15,7 @@ _KEEPING = frozenset(
 )
 # Those that read or write at indices, which are other arguments than the first.
 _INDEXING = frozenset(
-    "__getitem__ __setitem__ embedding_bag gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ "
+    "__getitem__ __setitem__ gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ "
     "index_put index_put_ index_select scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
     "take_along_dim".split()
 )
@@ -43,6 +43,12 @@ class LimitFinder(TorchFunctionMode):
         if function is functional.embedding or function is torch.embedding:
             index, weight = arguments[:2] if function is functional.embedding else arguments[1::-1]
             self._note(index, weight.shape[0])
+        elif function is functional.embedding_bag or function is torch.embedding_bag:
+            index, weight = arguments[:2] if function is functional.embedding_bag else arguments[1::-1]
+            self._note(index, weight.shape[0])
+            offsets = self._known_of(arguments[2] if len(arguments) > 2 else keywords.get("offsets"))
+            if offsets is not None:
+                self.unknown.add(offsets[0])
         elif function in (functional.cross_entropy, functional.nll_loss):
             outputs = arguments[0] if arguments else keywords.get("input")
             target = arguments[1] if len(arguments) > 1 else keywords.get("target")

@@ -47,7 +47,8 @@ def _graph(functions, program, watch):
             fake_mode.from_tensor(argument, symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes))
         )
     watched = _BatchWatch(environment, fakes[free].shape[0])
-    named = NamedErrors(functions.described.layers, f"is traced for its program {program}", watched.layer_ended)
+    doing = f"is traced for its program {program}"
+    named = NamedErrors(functions.described.layers, doing, watched.layer_ended, hint="; try to export to a .pt file")
     # With oneDNN, a recurrent layer becomes one operator, whose backward pass fails in compiled programs.
     with named, functions.described.unchanged_attributes(), torch.backends.mkldnn.flags(enabled=False), watch:
         graph = make_fx(getattr(functions, program), decompositions(), tracing_mode="symbolic")(*fakes)
