@@ -175,6 +175,19 @@ class BadProgramTest(LastingClusterTest):
             self.assert_program_fails(self.with_members(source, damage), "the file is damaged: export the model again")
             self.assert_program_fails(self.with_members(source, remove), "export the model again")
 
+    def test_code_and_values_that_are_nested_deeply(self):
+        """libtorch would overflow the stack, and end the worker."""
+        def nest_code(name, content):
+            nested = b"(" * 20_000 + b"1" + b")" * 20_000
+            return [(name, content.replace(b"return", b"y = " + nested + b"\n    return") if name.endswith(".py") else content)]
+
+        def nest_values(name, content):
+            return [(name, b"\x80\x02)" + b"\x85" * 1_000_000 + b"." if name.endswith("/data.pkl") else content)]
+        for edit, words in ((nest_code, "has more than 200 brackets inside of each other; export the model again"),
+                            (nest_values, "its values are nested deeper than 1000 levels; export the model again")):
+            with self.subTest(words):
+                self.assert_program_fails(self.with_members("batch_norm.pt", edit), words)
+
     def test_files_that_arent_packages(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
