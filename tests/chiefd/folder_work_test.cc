@@ -109,7 +109,7 @@ TEST_F(FolderWorkTest, AFolderThatIsAwayIsNotListed) {
   const std::string first = saved(5);
   JobFolder folder(files_, [] { return std::int64_t{0}; });
   ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, first}));
-  ASSERT_TRUE(files_.rename("/c/small", "/away/small"));
+  ASSERT_TRUE(files_.rename("/c/small", "/c/away"));
   auto answer = folder.carry_out(KeepBest{});
   ASSERT_TRUE(answer);
   EXPECT_FALSE(answer->kept) << "no folder is there";
@@ -118,7 +118,7 @@ TEST_F(FolderWorkTest, AFolderThatIsAwayIsNotListed) {
   ASSERT_TRUE(answer);
   EXPECT_FALSE(answer->kept) << "an empty mount point is there";
   ASSERT_TRUE(checkpoint::remove_all(files_, "/c/small"));
-  ASSERT_TRUE(files_.rename("/away/small", "/c/small"));
+  ASSERT_TRUE(files_.rename("/c/away", "/c/small"));
   answer = folder.carry_out(KeepBest{});
   ASSERT_TRUE(answer && answer->kept);
   EXPECT_EQ(answer->kept->size(), 1u) << "the folder is back";
