@@ -4,6 +4,7 @@ becomes of a failure or a skipped test, and what their last line says. One test 
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -187,19 +188,40 @@ class NightlyTest(SmallTree):
         self.assertRegex(lines[-2], r"^fuzz idx .* passed ")
         self.assertFalse([call for call in calls if call.startswith("fuzz csv")])
 
-    def test_a_part_that_takes_too_long_is_ended_with_all_that_it_started(self):
+    def long_part(self):
+        """Makes a part that has a child and doesn't end. Returns the end of a pipe: the child writes a byte when it runs,
+        and the pipe ends when the child ends."""
         pipe = self.root / "pipe"
         os.mkfifo(pipe)
-        # As long as the child of the part lives, it holds the pipe open for writing.
-        self.stand_in("tools/simulate", f"sleep 3600 >{pipe} & wait")
+        # The child has a process group of its own, as ninja's commands have.
+        self.stand_in("tools/simulate", f"exec bash -c 'set -m; (echo >&3; exec sleep 3600) 3>{pipe} & wait'")
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, reader)
+        return reader
+
+    def assert_reads(self, reader, expected):
+        ready, _, _ = select.select([reader], [], [], 60)
+        self.assertTrue(ready, "nothing came from the child of the part")
+        self.assertEqual(os.read(reader, 1), expected)
+
+    def test_a_part_that_takes_too_long_is_ended_with_all_that_it_started(self):
+        reader = self.long_part()
         code, lines, _ = self.run_tool("tools/nightly", "--parts", "seeds", "--limit", "0.1")
         self.assertEqual(code, 1)
         self.assertIn("failed: not done after 0.1 minutes", lines[-2])
-        ready, _, _ = select.select([reader], [], [], 60)
-        self.assertTrue(ready, "the child of the part still runs")
-        self.assertEqual(os.read(reader, 1), b"")
+        self.assert_reads(reader, b"\n")
+        self.assert_reads(reader, b"")
+
+    def test_a_signal_ends_the_running_part_and_prints_the_table_of_the_others(self):
+        reader = self.long_part()
+        process = subprocess.Popen([self.root / "tools/nightly", "--parts", "seeds"], env=self.environment,
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        self.assert_reads(reader, b"\n")
+        process.terminate()
+        self.assertIn("\npart  what ran  result  time  log\n", process.communicate(timeout=60)[0])
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assert_reads(reader, b"")
 
     def test_names_that_nobody_knows_are_refused(self):
         for words in (("--parts", "seeds,moon"), ("--fuzzers", "moon"), ("--seeds", "0"), ("--fuzz-seconds", "-1")):
