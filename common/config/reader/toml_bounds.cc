@@ -111,12 +111,31 @@ class Scan {
   std::size_t items_ = 0;
 };
 
+std::optional<TomlExcess> find_control_character(const std::string& text) {
+  std::uint32_t line = 1;
+  std::size_t line_begin = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (c == '\n') {
+      ++line;
+      line_begin = at + 1;
+    } else if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f) {
+      constexpr char kHex[] = "0123456789abcdef";
+      return TomlExcess{std::string("the text has the control character 0x") + kHex[c >> 4] + kHex[c & 15] +
+                            ", which TOML doesn't allow",
+                        line, static_cast<std::uint32_t>(at - line_begin + 1)};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<TomlExcess> find_excess(const std::string& text) {
   if (text.size() > kMaxTomlBytes)
     return TomlExcess{"the text has " + std::to_string(text.size()) + " bytes; expected at most " +
                       std::to_string(kMaxTomlBytes)};
+  if (std::optional<TomlExcess> character = find_control_character(text)) return character;
   return Scan(text).run();
 }
 

@@ -18,12 +18,13 @@ inline constexpr std::size_t kMaxTomlItems = 1 << 16;  // number of keys, sectio
 
 // The place where a document exceeds a bound. Lines and columns count from 1. A line of 0 means the whole document.
 struct TomlExcess {
-  std::string what;  // "a key has more than 16 parts"
+  std::string what;  // "a key has more than 16 parts", "the text has the control character 0x1f"
   std::uint32_t line = 0;
   std::uint32_t column = 0;
 };
 
-// Returns the first place where the text exceeds a bound, or none. Works in one pass without recursion, on any text.
+// Returns the first place where the text exceeds a bound or has a control character, which TOML allows nowhere and which
+// makes an assertion of the library fail; or none. Works without recursion, on any text.
 std::optional<TomlExcess> find_excess(const std::string& text);
 
 }  // namespace disttrain::config

@@ -1,11 +1,21 @@
 #include "common/config/reader/toml_tree.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <stdexcept>
+
+// Some texts that aren't TOML make an assertion of the library fail. That would end the process; parse_toml() catches
+// this exception instead.
+[[noreturn]] static void fail_toml_assertion() {
+  throw std::logic_error("an assertion of toml++ failed");
+}
+#define TOML_ASSERT(condition)                 \
+  do {                                         \
+    if (!(condition)) ::fail_toml_assertion(); \
+  } while (false)
+#include <toml++/toml.h>
 
 #include "common/config/reader/toml_bounds.h"
 
@@ -88,6 +98,9 @@ tl::expected<TomlValue, TomlSyntaxError> parse_toml(std::shared_ptr<const TomlSo
   } catch (const toml::parse_error& error) {
     return tl::unexpected<TomlSyntaxError>(
         TomlSyntaxError{"isn't TOML: " + std::string(error.description()), position(source, error.source().begin)});
+  } catch (const std::logic_error&) {
+    return tl::unexpected<TomlSyntaxError>(
+        TomlSyntaxError{"isn't TOML, and toml++ can't say where", TomlPosition{source, 0, 0}});
   }
 }
 

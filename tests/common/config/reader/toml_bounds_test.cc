@@ -77,6 +77,20 @@ TEST(TomlBounds, PlaceOfAnExcessIsTold) {
 
 // The library parses the deepest document that the bounds allow. The library's tree and ours are freed without a stack
 // overflow.
+// An assertion of toml++ fails for the first text, which ended the process.
+TEST(TomlBounds, ControlCharactersAreFoundWithTheirPlace) {
+  for (const std::string& text :
+       {std::string("s=[]\n[\x1f"), std::string("s = 1\n#\x7f"), std::string("s = 1\n'\0'", 9)}) {
+    const auto excess = find_excess(text);
+    ASSERT_TRUE(excess) << text;
+    EXPECT_TRUE(excess->what.starts_with("the text has the control character 0x")) << excess->what;
+    EXPECT_EQ(excess->line, 2u);
+    EXPECT_EQ(excess->column, 2u);
+    EXPECT_FALSE(parse_toml(std::make_shared<TomlSource>(TomlSource{"x", text})));
+  }
+  EXPECT_FALSE(find_excess("a = 1\t# \xc3\xb6\r\n"));
+}
+
 TEST(TomlBounds, DeepestDocumentIsParsed) {
   const std::string key = repeated("a.", 15) + "a";
   std::string text = "[" + key + "]\n" + key + " = ";
