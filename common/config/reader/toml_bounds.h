@@ -23,8 +23,8 @@ struct TomlExcess {
   std::uint32_t column = 0;
 };
 
-// Returns the first place where the text exceeds a bound or has a control character, which TOML allows nowhere and which
-// makes an assertion of the library fail; or none. Works without recursion, on any text.
+// Returns the first place where the text exceeds a bound or has a control character, which TOML allows nowhere and
+// which makes an assertion of the library fail; or none. Works without recursion, on any text.
 std::optional<TomlExcess> find_excess(const std::string& text);
 
 }  // namespace disttrain::config
