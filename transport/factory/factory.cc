@@ -19,7 +19,7 @@ Result<std::unique_ptr<Transport>> make_transport(const TransportConfig& config,
         RdmaOptions{.cluster = cluster, .is_required = config.kind == "rdma", .tcp = options, .warn = std::move(warn)});
   if (config.kind == "auto" || config.kind == "shm")
     return std::make_unique<ShmTransport>(
-        ShmOptions{.cluster = cluster, .is_required = config.kind == "shm", .tcp = options});
+        ShmOptions{.cluster = cluster, .is_required = config.kind == "shm", .tcp = options, .warn = std::move(warn)});
   return fail(ErrorCode::kConfig, "transport.kind = \"" + config.kind +
                                       "\" is unknown to this version; expected \"auto\", \"tcp\", \"shm\" or \"rdma\"");
 }

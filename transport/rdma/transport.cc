@@ -23,7 +23,8 @@ std::unique_ptr<Transport> make_base(const RdmaOptions& options, std::shared_ptr
     traffic = tcp->shared_traffic();
     return tcp;
   }
-  auto shm = std::make_unique<ShmTransport>(ShmOptions{.cluster = options.cluster, .tcp = options.tcp});
+  auto shm =
+      std::make_unique<ShmTransport>(ShmOptions{.cluster = options.cluster, .tcp = options.tcp, .warn = options.warn});
   traffic = shm->shared_traffic();
   return shm;
 }

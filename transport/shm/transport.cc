@@ -27,6 +27,10 @@ struct UnixName {
   sockaddr_un address{};
   socklen_t length = 0;
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+  // As `ss` and /proc/net/unix show it.
+  std::string shown() const {
+    return "@" + std::string(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+  }
 };
 
 // An abstract name begins with a byte 0. The address alone makes it unique, so a long cluster's name may be cut.
@@ -55,6 +59,24 @@ std::optional<ucred> peer_of(int socket) {
   return peer;
 }
 
+std::string words_for(const std::optional<ucred>& peer) {
+  if (!peer) return "another process";
+  return "process " + std::to_string(peer->pid) + " of user " + std::to_string(peer->uid);
+}
+
+// The process that listens on the socket of this name, as far as it can be found out.
+std::string holder_of(const UnixName& name) {
+  const Descriptor socket = open_unix_socket();
+  if (!socket || ::connect(socket.get(), name.get(), name.length) != 0) return words_for(std::nullopt);
+  return words_for(peer_of(socket.get()));
+}
+
+// A Unix socket that another user's process has taken.
+struct Squatted {
+  std::string name;
+  std::string holder;
+};
+
 // The addresses under which a process that is reached at `endpoint` may listen.
 std::vector<std::string> listening_addresses(const Endpoint& endpoint) {
   const std::string exact = to_string(endpoint);
@@ -63,7 +85,9 @@ std::vector<std::string> listening_addresses(const Endpoint& endpoint) {
 }
 
 // Connects to the Unix socket of the process that listens at `address`. The error begins in the middle of a sentence.
-Result<Descriptor> connect_unix(const std::string& cluster, const std::string& address) {
+// Sets `squatted` if another user's process has the socket.
+Result<Descriptor> connect_unix(const std::string& cluster, const std::string& address,
+                                std::optional<Squatted>& squatted) {
   const Result<HostAndPort> parsed = parse_address(address);
   if (!parsed) return tl::unexpected(parsed.error());
   std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
@@ -88,6 +112,7 @@ Result<Descriptor> connect_unix(const std::string& cluster, const std::string& a
       }
       const std::optional<ucred> peer = peer_of(socket.get());
       if (peer && peer->uid == ::geteuid()) return socket;
+      squatted = Squatted{name.shown(), words_for(peer)};
       return fail(ErrorCode::kNoPermission,
                   "the process there belongs to user " + std::to_string(peer ? peer->uid : 0) + ", this one to user " +
                       std::to_string(::geteuid()) + "; run both as one user to let them share memory");
@@ -127,7 +152,14 @@ class ShmTransport::ForSteps final : public Transport {
       return fail(why.code,
                   "can't connect to " + address + " through shared memory (transport.kind = \"shm\"): " + why.message);
     };
-    Result<Descriptor> socket = connect_unix(owner_.options_.cluster, address);
+    std::optional<Squatted> squatted;
+    Result<Descriptor> socket = connect_unix(owner_.options_.cluster, address, squatted);
+    if (squatted && !owner_.options_.is_required)
+      owner_.warn_once(squatted->name,
+                       "connections to " + address + " go over TCP and not through shared memory: the socket " +
+                           squatted->name + " belongs to " + squatted->holder + ", and this process to user " +
+                           std::to_string(::geteuid()) +
+                           "; run both as one user, or end that process if it isn't a disttrain daemon");
     if (!socket) return failed(socket.error());
     Result<std::unique_ptr<ByteChannel>> channel = dialled_shm_channel(loop, std::move(*socket));
     if (!channel) return failed(channel.error());
@@ -153,6 +185,14 @@ ShmTransport::ShmTransport(ShmOptions options)
 
 ShmTransport::~ShmTransport() = default;
 
+void ShmTransport::warn_once(const std::string& name, const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!options_.warn || !warned_.insert(name).second) return;
+  }
+  options_.warn(text);
+}
+
 Transport& ShmTransport::for_steps() {
   return *for_steps_;
 }
@@ -171,12 +211,18 @@ Result<std::unique_ptr<Listener>> ShmTransport::listen(asio::io_context& loop, c
   if (!tcp) return tcp;
   const UnixName name = name_of(options_.cluster, (*tcp)->address());
   Descriptor socket = open_unix_socket();
-  // The tcp address is ours, so the name is free. But a system may forbid Unix sockets (seccomp).
+  // The tcp address is ours, so the name should be free. But any process of this host may take it, and a system may
+  // forbid Unix sockets (seccomp).
   if (!socket || ::bind(socket.get(), name.get(), name.length) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) {
+    const std::string why = errno == EADDRINUSE ? "the socket " + name.shown() + " is taken by " + holder_of(name) +
+                                                      "; end that process, or give this task another address"
+                                                : system_words(errno);
     if (options_.is_required)
-      return fail(ErrorCode::kUnavailable,
-                  "can't listen on " + address +
-                      " for connections through shared memory (transport.kind = \"shm\"): " + system_words(errno));
+      return fail(
+          ErrorCode::kUnavailable,
+          "can't listen on " + address + " for connections through shared memory (transport.kind = \"shm\"): " + why);
+    warn_once(name.shown(), "connections of this host to " + (*tcp)->address() +
+                                " go over TCP and not through shared memory: " + why);
     return std::make_unique<TwoListeners>(std::move(*tcp), nullptr);
   }
   const OpenAccepted open = [traffic = traffic_](asio::io_context& on, Descriptor accepted) {

@@ -6,7 +6,10 @@
 // namespace.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "transport/connection.h"
@@ -19,6 +22,9 @@ struct ShmOptions {
   // If a connection can't use shared memory: false: it uses tcp; true: dialling fails.
   bool is_required = false;
   TcpOptions tcp;
+  // Logs why connections of this host don't use shared memory, once for each socket that another process has taken. May
+  // be empty. Any thread may call it.
+  std::function<void(const std::string&)> warn = {};
 };
 
 class ShmTransport final : public Transport {
@@ -41,7 +47,12 @@ class ShmTransport final : public Transport {
  private:
   class ForSteps;
 
+  // Warns of the Unix socket of this name, unless it was done before.
+  void warn_once(const std::string& name, const std::string& text);
+
   const ShmOptions options_;
+  std::mutex mutex_;  // guards warned_
+  std::set<std::string> warned_;
   TcpTransport tcp_;
   const std::shared_ptr<Traffic> traffic_;  // of tcp_ too
   const std::unique_ptr<ForSteps> for_steps_;

@@ -1,5 +1,7 @@
 // What only the transport shm does: payloads in shared memory, and peers that misuse what they share.
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -386,6 +389,94 @@ TEST_F(Shm, AProcessOfAnotherUserIsRefused) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   ASSERT_TRUE(run_until_true([&] { return listener->refused() == 1; })) << "the listener asks for the user too";
   EXPECT_TRUE(arrivals.empty());
+}
+
+// A socket of this process, which has the abstract name that a listener at `address` wants.
+Descriptor squat(const std::string& address) {
+  const std::string name = "disttrain/test/" + address;
+  sockaddr_un where{};
+  where.sun_family = AF_UNIX;
+  std::memcpy(where.sun_path + 1, name.data(), name.size());
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&where), length) != 0 || ::listen(socket.get(), 8) != 0)
+    return {};
+  return socket;
+}
+
+TEST_F(Shm, SocketThatAnotherProcessHasTakenIsNamed) {
+  // The port is this test's before anybody may squat its name.
+  const Descriptor port(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof where;
+  ASSERT_EQ(::bind(port.get(), reinterpret_cast<sockaddr*>(&where), length), 0);
+  ASSERT_EQ(::listen(port.get(), 8), 0);
+  ASSERT_EQ(::getsockname(port.get(), reinterpret_cast<sockaddr*>(&where), &length), 0);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(where.sin_port));
+  const Descriptor squatter = squat(address);
+  ASSERT_TRUE(squatter);
+  std::vector<std::string> warnings;
+  ShmTransport any{ShmOptions{.cluster = "test", .is_required = false, .tcp = {}, .warn = [&](const std::string& text) {
+                                warnings.push_back(text);
+                              }}};
+  const auto listens = [&](ShmTransport& on) {
+    return on.listen(loop, "fd:" + std::to_string(::fcntl(port.get(), F_DUPFD_CLOEXEC, 0)), {},
+                     [](std::unique_ptr<Arrival>) {});
+  };
+  EXPECT_TRUE(listens(any)) << "over TCP";
+  EXPECT_TRUE(listens(any));
+  ASSERT_EQ(warnings.size(), 1u) << "once";
+  EXPECT_NE(warnings[0].find("the socket @disttrain/test/" + address + " is taken by process " +
+                             std::to_string(::getpid()) + " of user " + std::to_string(::geteuid())),
+            std::string::npos)
+      << warnings[0];
+  const auto required = listens(transport);
+  ASSERT_FALSE(required);
+  EXPECT_NE(required.error().message.find("@disttrain/test/" + address + " is taken by process"), std::string::npos)
+      << required.error().message;
+}
+
+TEST_F(Shm, SocketOfAnotherUserIsNamedWhenItIsDialled) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  TcpTransport tcp;
+  auto other =
+      tcp.listen(loop, "127.0.0.1:0", {}, [this](std::unique_ptr<Arrival> a) { arrivals.push_back(std::move(a)); });
+  ASSERT_TRUE(other);
+  int ready[2];
+  int done[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(done, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(done[1]);
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(3);
+    const Descriptor squatter = squat((*other)->address());
+    char byte = squatter ? '1' : '0';
+    if (::write(ready[1], &byte, 1) != 1) ::_exit(4);
+    ::_exit(::read(done[0], &byte, 1) == 0 ? 0 : 5);
+  }
+  char byte = '0';
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(byte, '1');
+  std::vector<std::string> warnings;
+  ShmTransport any{ShmOptions{.cluster = "test", .is_required = false, .tcp = {}, .warn = [&](const std::string& text) {
+                                warnings.push_back(text);
+                              }}};
+  for (std::size_t times = 1; times <= 2; ++times) {
+    any.for_steps().dial(loop, (*other)->address(), hello_frame(), std::chrono::seconds(30), [](auto) {});
+    ASSERT_TRUE(run_until_true([&] { return arrivals.size() == times; })) << "over TCP";
+  }
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) ::close(fd);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  ASSERT_EQ(warnings.size(), 1u) << "once";
+  EXPECT_NE(warnings[0].find("the socket @disttrain/test/" + (*other)->address() + " belongs to process " +
+                             std::to_string(child) + " of user 65534, and this process to user 0"),
+            std::string::npos)
+      << warnings[0];
 }
 
 }  // namespace
