@@ -1,6 +1,7 @@
 """Tasks die and stay down, are stopped, or are interrupted: the job goes on without them or ends with its root cause,
 and no process is left. up_restart_test.py has tasks that come back."""
 import os
+import re
 import signal
 import unittest
 
@@ -22,6 +23,9 @@ class LossOfTasksTest(SystemTest):
         self.assertIn(task, outcome.json["reason"])
         self.assertIn(task, outcome.err)
         self.assertEqual(self.processes_of_this_test(), [])
+
+    def run_folders(self):
+        return [path for path in self.folder.iterdir() if re.fullmatch("disttrain-[a-zA-Z0-9]{6}", path.name)]
 
     def test_killed_only_ps_ends_the_job(self):
         process, status = self.start_long_job("--no-restart")
@@ -97,6 +101,10 @@ class LossOfTasksTest(SystemTest):
         process.wait()
         pids = [task["pid"] for task in status["tasks"]]
         self.until("all daemons to end", lambda: not any(alive(pid) for pid in pids))
+        # The next `up` removes its run folder.
+        self.assertEqual(len(self.run_folders()), 1)
+        self.assert_finished(self.up(self.job()))
+        self.assertEqual(self.run_folders(), [])
 
 
 if __name__ == "__main__":

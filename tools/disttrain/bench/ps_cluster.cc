@@ -73,29 +73,29 @@ class PsCluster::Ps final : public transport::ControlHandler {
   transport::ControlLink link_;
 };
 
-PsCluster::PsCluster(asio::io_context& loop, transport::Transport& transport, std::filesystem::path folder,
-                     std::string any_port, IsInterrupted is_interrupted)
+PsCluster::PsCluster(asio::io_context& loop, transport::Transport& transport, RunFolder folder, std::string any_port,
+                     IsInterrupted is_interrupted)
     : loop_(loop),
       transport_(transport),
-      folder_(std::move(folder)),
+      run_folder_(std::move(folder)),
+      folder_(run_folder_.path()),
       any_port_(std::move(any_port)),
       is_interrupted_(std::move(is_interrupted)),
       daemons_(loop, false, [](const std::string&) {}) {}
 
 PsCluster::~PsCluster() {
   daemons_.stop(Duration::zero());
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 Result<std::unique_ptr<PsCluster>> PsCluster::start(asio::io_context& loop, transport::Transport& transport,
                                                     const TransportConfig& config, const std::string& address,
                                                     std::uint32_t ps, const std::vector<std::uint32_t>& cores,
                                                     IsInterrupted is_interrupted) {
-  const auto folder = make_run_folder();
+  auto folder = RunFolder::make();
   if (!folder) return tl::unexpected<Error>(folder.error());
   const std::string any_port = (address.find(':') == std::string::npos ? address : '[' + address + ']') + ":0";
-  std::unique_ptr<PsCluster> cluster(new PsCluster(loop, transport, *folder, any_port, std::move(is_interrupted)));
+  std::unique_ptr<PsCluster> cluster(
+      new PsCluster(loop, transport, std::move(*folder), any_port, std::move(is_interrupted)));
   if (Status listens = cluster->listen(); !listens) return tl::unexpected<Error>(listens.error());
   if (Status spawned = cluster->spawn(config, ps, cores); !spawned) return tl::unexpected<Error>(spawned.error());
   const Status registered = cluster->run_until([&] { return cluster->ps_.size() == ps; });

@@ -15,6 +15,7 @@
 #include "common/config/job_config.h"
 #include "common/messages/control.h"
 #include "common/result.h"
+#include "tools/disttrain/up/run_folder.h"
 #include "tools/disttrain/up/supervisor.h"
 #include "transport/connection.h"
 
@@ -60,7 +61,7 @@ class PsCluster {
  private:
   class Ps;
 
-  PsCluster(asio::io_context& loop, transport::Transport& transport, std::filesystem::path folder, std::string any_port,
+  PsCluster(asio::io_context& loop, transport::Transport& transport, RunFolder folder, std::string any_port,
             IsInterrupted is_interrupted);
   Status listen();
   Status spawn(const TransportConfig& transport, std::uint32_t ps, const std::vector<std::uint32_t>& cores);
@@ -69,6 +70,7 @@ class PsCluster {
   // Constant.
   asio::io_context& loop_;
   transport::Transport& transport_;
+  RunFolder run_folder_;
   const std::filesystem::path folder_;
   const std::string any_port_;
   const IsInterrupted is_interrupted_;

@@ -69,13 +69,13 @@ std::vector<TaskId> tasks_of(std::size_t ps, std::size_t workers, std::size_t ev
 
 }  // namespace
 
-LocalCluster::LocalCluster(asio::io_context& loop, fs::path folder, const LocalClusterOptions& options)
-    : folder_(std::move(folder)), supervisor_(loop, options.restarts, options.say) {}
+LocalCluster::LocalCluster(asio::io_context& loop, RunFolder folder, const LocalClusterOptions& options)
+    : run_folder_(std::move(folder)), folder_(run_folder_.path()), supervisor_(loop, options.restarts, options.say) {}
 
 Result<std::unique_ptr<LocalCluster>> LocalCluster::start(asio::io_context& loop, const LocalClusterOptions& options) {
-  auto folder = make_run_folder();
+  auto folder = RunFolder::make();
   if (!folder) return tl::unexpected<Error>(std::move(folder.error()));
-  std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, *folder, options));
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(loop, std::move(*folder), options));
   if (Status made = cluster->make_config(options); !made) return tl::unexpected<Error>(std::move(made.error()));
   if (cluster->own_tasks_.back().role != Role::kChief)  // the chief itself only uses TCP
     if (Status found = transport::check_devices(cluster->config_.transport); !found)
@@ -165,8 +165,6 @@ Status LocalCluster::spawn(std::size_t i) {
 LocalCluster::~LocalCluster() {
   constexpr Duration kEnough = std::chrono::seconds(1);
   stop(kEnough);
-  std::error_code ignored;
-  if (!is_folder_kept_) fs::remove_all(folder_, ignored);
 }
 
 }  // namespace disttrain::cli

@@ -11,6 +11,7 @@
 
 #include "common/config/cluster_config.h"
 #include "common/result.h"
+#include "tools/disttrain/up/run_folder.h"
 #include "tools/disttrain/up/runtime_folder.h"
 #include "tools/disttrain/up/supervisor.h"
 
@@ -46,7 +47,7 @@ class LocalCluster {
   std::uint32_t own_workers() const;  // the number of workers on this host
   const std::filesystem::path& folder() const { return folder_; }
   const std::string& cluster_file() const { return cluster_file_; }
-  void keep_folder() { is_folder_kept_ = true; }
+  void keep_folder() { run_folder_.keep(); }
 
   const Supervisor& daemons() const { return supervisor_; }
   // Calls Supervisor::end_silent() for the chief.
@@ -55,11 +56,12 @@ class LocalCluster {
   void stop(Duration deadline) { supervisor_.stop(deadline); }
 
  private:
-  LocalCluster(asio::io_context& loop, std::filesystem::path folder, const LocalClusterOptions& options);
+  LocalCluster(asio::io_context& loop, RunFolder folder, const LocalClusterOptions& options);
   Status make_config(const LocalClusterOptions& options);
   Status bind_all();
   Status spawn(std::size_t i);
 
+  RunFolder run_folder_;  // the first member, because the others use its files
   const std::filesystem::path folder_;
   std::string cluster_file_;
   ClusterConfig config_;
@@ -67,7 +69,6 @@ class LocalCluster {
   std::vector<ListeningSocket> listeners_;  // one for each of own_tasks_; closed when that task has started
   Supervisor supervisor_;
   std::optional<Registration> registration_;
-  bool is_folder_kept_ = false;
 };
 
 }  // namespace disttrain::cli
