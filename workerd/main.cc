@@ -5,6 +5,7 @@
 //   workerd bench-step JOB DEVICE THREADS ROUNDS data|random text|json [SECTION.KEY=VALUE]...
 #include <asio/io_context.hpp>
 #include <charconv>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -26,6 +27,7 @@
 #include "workerd/evaluator/evaluator.h"
 #include "workerd/job_engine.h"
 #include "workerd/predict/predict.h"
+#include "workerd/release_deadline.h"
 #include "workerd/worker.h"
 
 namespace disttrain::workerd {
@@ -95,10 +97,13 @@ int run_task(asio::io_context& loop, daemon::Log& log, transport::Transport& tra
   // Limits the time for the destructors of the objects below, which join threads.
   std::optional<daemon::EndDeadline> deadline;
   const EngineFactory make_engine = engines_on(compute_config_of(startup.cluster, startup.task).device);
-  Task task(loop, transport, log, startup, make_engine, [&loop, &log, &exit_code](const Error& refused) {
-    exit_code = daemon::report(log, refused);
-    loop.stop();
-  });
+  Task task(
+      loop, transport, log, startup, make_engine,
+      [&loop, &log, &exit_code](const Error& refused) {
+        exit_code = daemon::report(log, refused);
+        loop.stop();
+      },
+      [] { std::_Exit(kHungCode); });
   if (const Status ok = daemon::try_patiently([&task] { return task.start(); }); !ok)
     return daemon::report(log, ok.error());
   daemon::add_daemon_pages(*http, {.collect =

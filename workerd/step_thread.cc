@@ -205,7 +205,7 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
                     }},
         *prepared_, message);
   } catch (const std::bad_alloc&) {
-    refuse(ErrorCode::kUnavailable, "not enough memory for the parameters and gradients of the job");
+    refuse(ErrorCode::kFailed, "not enough memory for the parameters and gradients of the job");
   }
 }
 

@@ -1,10 +1,12 @@
 #include "workerd/worker.h"
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <utility>
 
 #include "common/counted.h"
 #include "common/daemon/clock.h"
+#include "common/format_duration.h"
 #include "transport/control_link.h"
 #include "workerd/worker_metrics.h"
 
@@ -38,11 +40,12 @@ std::string waited_for(const BoardEntry& entry) {
 }  // namespace
 
 Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
-               EngineFactory make_engine, std::function<void(const Error&)> on_refused)
+               EngineFactory make_engine, std::function<void(const Error&)> on_refused, std::function<void()> on_hung)
     : loop_(loop),
       log_(log),
       startup_(std::move(startup)),
       on_refused_(std::move(on_refused)),
+      on_hung_(std::move(on_hung)),
       transport_(transport),
       alive_(std::make_shared<bool>(true)),
       requests_({"Hello", "DescribeJob", "OpenJob", "StartJob", "LeaseGrant", "StopJob", "SetEvaluator", "Evaluate",
@@ -53,7 +56,11 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
               asio::post(loop_, [this, alive, message = std::move(message)]() mutable {
                 if (*alive) tell(std::move(message));
               });
-            }) {}
+            }),
+      release_(loop,
+               {.post = [this](std::function<void()> task) { step_.post(std::move(task)); },
+                .turns = [this] { return step_.turns(); }},
+               [this](Duration stood_still) { this->on_hung(stood_still); }) {}
 
 Worker::~Worker() {
   *alive_ = false;
@@ -101,7 +108,34 @@ void Worker::tell(wire::ControlMessage message) {
   }
   if (auto* trace = std::get_if<TraceEvents>(&message)) return membership_.tell_trace(std::move(*trace));
   if (auto* described = std::get_if<JobDescribed>(&message)) return probe_and_tell(std::move(*described));
+  const auto* const closed = std::get_if<JobClosed>(&message);
+  const JobId closed_job = closed == nullptr ? JobId() : closed->job;
   membership_.tell(std::move(message));
+  if (closed_job != JobId()) on_closed(closed_job);
+}
+
+// The step thread has released the job. A worker that was removed from the job comes back as another member, unless the
+// chief has given it another order meanwhile.
+void Worker::on_closed(JobId job) {
+  const auto closing = closing_.extract(job);
+  if (!closing.empty() && closing.mapped() && job_ == JobId()) membership_.rejoin();
+}
+
+// The process ends, because a thread can't be ended from outside. The log passes its lines to the loop, so they are
+// sent to the chief before the connection closes.
+void Worker::on_hung(Duration stood_still) {
+  std::string jobs;
+  for (const auto& [job, removed] : closing_) jobs += (jobs.empty() ? "" : ", ") + name_of_job(job);
+  log_.error((jobs.empty() ? "the last job" : jobs) +
+             " is over for this worker, but its program, trainer or data still keeps the step thread, "
+             "which hasn't moved for " +
+             format_duration(stood_still) + ": ending this process with exit code " + std::to_string(kHungCode) +
+             ", so that it is started again without the job");
+  asio::post(loop_, [this, alive = alive_] {
+    if (!*alive) return;
+    membership_.close();
+    on_hung_();
+  });
 }
 
 // Probes the links to all ps tasks of the job and then tells the chief which of them this worker can't reach. Only a
@@ -157,6 +191,8 @@ TaskHello Worker::make_hello() const {
   }
   hello.job = job_;
   hello.generation = generation_;
+  // While the step thread holds a job that is over, the worker takes no other job.
+  if (job_ == JobId() && !closing_.empty()) hello.job = closing_.begin()->first;
   return hello;
 }
 
@@ -166,7 +202,9 @@ void Worker::on_other_journal() {
   log_.set_job("");
   job_ = JobId();
   generation_ = Generation();
+  closing_.clear();  // the new journal may give the same numbers to other jobs
   step_.drop_job();
+  release_.begin();
 }
 
 // The chief may ask again about the same job while it recovers. The worker's pause reason then stays.
@@ -175,6 +213,7 @@ void Worker::handle(const DescribeJob& message) {
   job_ = message.job;
   generation_ = Generation();
   reach_ = message.reach;
+  longest_step_ = message.config->job.stall_timeout;
   name_job(message.config->job.name);
   step_.describe(message);
 }
@@ -184,6 +223,7 @@ void Worker::handle(const OpenJob& message) {
   job_ = message.job;
   generation_ = message.generation;
   pause_reason_.clear();
+  longest_step_ = message.config->job.stall_timeout;
   name_job(message.config->job.name);
   step_.open(message, membership_.self(), membership_.timeouts());
 }
@@ -210,8 +250,12 @@ void Worker::handle(const Evaluate& message) {
   if (is_ours(message.job, message.generation)) step_.feed(message.job, message.generation, EvaluateRequested{});
 }
 
+// The chief repeats CloseJob with each heartbeat that shows the job, until the step thread has released it.
 void Worker::handle(const CloseJob& message) {
-  if (message.job == job_) {
+  const bool is_own = message.job == job_;
+  const auto closing = closing_.find(message.job);
+  if (!is_own && closing != closing_.end() && (message.removed || !closing->second)) return;
+  if (is_own) {
     log_.set_step(
         step_.board().read().progress.steps);  // done here too, because a short job may end between two heartbeats
     log_.info(name_of_job(message.job) + ": closed" + (message.reason.empty() ? "" : " (" + message.reason + ")"));
@@ -220,7 +264,11 @@ void Worker::handle(const CloseJob& message) {
     generation_ = Generation();
   }
   step_.close(message);
-  if (message.removed) membership_.rejoin();
+  // An older job was released when the newer one began, so the thread may be at work for the newer one.
+  if (!is_own && closing == closing_.end()) return;
+  closing_[message.job] = message.removed;
+  // If the job goes on without this worker, nothing waits for the end of its step.
+  release_.begin(message.removed ? std::max(kReleasePatience, longest_step_) : kReleasePatience);
 }
 
 void Worker::handle(const MarkChannels& message) {

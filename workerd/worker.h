@@ -17,16 +17,19 @@
 #include "task/membership.h"
 #include "transport/connection.h"
 #include "workerd/reach_probe.h"
+#include "workerd/release_deadline.h"
 #include "workerd/step_thread.h"
 
 namespace disttrain::workerd {
 
 class Worker {
  public:
-  // Calls `on_refused` if the chief refuses this worker; the process should then end with the error's code. All
-  // references must outlive the worker. Only one thread may run the loop.
+  // Calls `on_refused` if the chief refuses this worker; the process should then end with the error's code. Calls
+  // `on_hung` if the step thread hangs in a job that has ended: the process must then end at once, without waiting for
+  // this thread (kHungCode). The log and the chief have been told why. All references must outlive the worker. Only one
+  // thread may run the loop.
   Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
-         EngineFactory make_engine, std::function<void(const Error&)> on_refused);
+         EngineFactory make_engine, std::function<void(const Error&)> on_refused, std::function<void()> on_hung);
   ~Worker();
 
   // Dials the chief. Also listens, but only so that the chief can probe whether the worker is alive.
@@ -51,6 +54,8 @@ class Worker {
   TaskHello make_hello() const;
   Heartbeat make_heartbeat() const;
   void on_other_journal();
+  void on_closed(JobId job);
+  void on_hung(Duration stood_still);
   void name_job(const std::string& name);
   std::string job_text() const;  // the job and its progress, for systemd; "" without a job
   void tell(wire::ControlMessage message);
@@ -76,12 +81,17 @@ class Worker {
   daemon::Log& log_;
   daemon::Startup startup_;
   const std::function<void(const Error&)> on_refused_;
+  const std::function<void()> on_hung_;
   transport::Transport& transport_;
   std::shared_ptr<bool> alive_;  // shared with the functions that the step thread posts to the main loop
 
   // Owned by the main loop.
   JobId job_;  // the job that this worker works for; 0 = none
   Generation generation_;
+  // The jobs that the chief has closed and the step thread still holds. True: the chief has removed this worker from
+  // the job, which goes on.
+  std::map<JobId, bool> closing_;
+  Duration longest_step_{};  // job.stall_timeout of the newest job
   metrics::RpcBook requests_;
   std::string job_name_;      // name of the newest job
   std::string pause_reason_;  // why the job is paused; "": it isn't paused
@@ -90,7 +100,8 @@ class Worker {
   std::unique_ptr<transport::Listener> listener_;
   task::Membership membership_;
   std::map<TaskId, std::string> complaints_;  // the last logged reason why a task can't be reached
-  StepThread step_;  // the last member, because its thread uses the other members until it ends
+  StepThread step_;                           // after the members above, because its thread uses them until it ends
+  ReleaseDeadline release_;
 };
 
 }  // namespace disttrain::workerd

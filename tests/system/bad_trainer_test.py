@@ -68,6 +68,22 @@ class BadTrainerTest(LastingClusterTest):
         self.assert_trainer_fails(RAW_TRAINER + "signal.pause()\n", "the trainer hasn't answered for 1 s (while it started)",
                                   model='start_timeout = "1s"')
 
+    def test_trainer_that_is_killed_before_it_describes_its_model_is_started_again(self):
+        script = """
+import os, signal
+try:
+    open(f"tried-{os.getppid()}", "x").close()
+    os.kill(os.getpid(), signal.SIGKILL)
+except FileExistsError:
+    pass
+""" + NUMPY_TRAINER + STEP
+        result = self.assert_finished(self.submit(self.trainer_job(script, train="epochs = 1")))
+        self.assertEqual((result["recoveries"], result["warnings"]), (0, []))
+        self.assertEqual(len(list(self.folder.glob("tried-*"))), WORKERS)
+        logs = self.run_program("disttrain", "logs", "--cluster", self.cluster).out
+        self.assertEqual(logs.count("(it is started again: the trainer was killed by signal 9"), WORKERS, logs)
+        self.assert_unharmed()
+
     def test_initial_values_that_arent_finite(self):
         self.assert_trainer_fails(NUMPY_TRAINER.replace("np.zeros((2, 3))", "np.array([[0, 1, 2], [3, np.inf, np.nan]])") + STEP,
                                   "job bad failed because of worker/0: the trainer gave initial values that are NaN or "

@@ -111,7 +111,7 @@ class WorkerProcessTest : public ::testing::Test {
           if (no_engine_) return tl::unexpected(*no_engine_);
           return MadeEngine{std::make_unique<GatedEngine>(gate_), 0, 0};
         },
-        [this](const Error& why) { refused_ = why; });
+        [this](const Error& why) { refused_ = why; }, [this] { is_hung_ = true; });
     const Status ok = worker_->start();
     ASSERT_TRUE(ok) << ok.error().message;
     run_until(loop_, [this] { return !chief_->peers.empty(); });
@@ -194,6 +194,7 @@ class WorkerProcessTest : public ::testing::Test {
   GatedEngine::Gate gate_;
   std::uint64_t leases_ = 0;
   std::optional<Error> refused_;
+  bool is_hung_ = false;
   std::optional<Error> no_engine_;  // if set, the engine can't be made, because of this error
   std::unique_ptr<Worker> worker_;
 };
@@ -288,6 +289,36 @@ TEST_F(WorkerProcessTest, TrainsAWholeJobAndEvaluates) {
   chief_->worker().tell(CloseJob{JobId(5), Generation(1), "finished"});
   chief_->wait_for<JobClosed>();
   run_until(loop_, [this] { return shards_.peers[0]->closed && shards_.peers[1]->closed; });
+}
+
+TEST_F(WorkerProcessTest, StepThreadThatHangsInAClosedJobEndsTheWorker) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  chief_->worker().tell(CloseJob{JobId(5), Generation(1), "killed"});
+  run_until(loop_, [this] { return is_hung_; });
+  run_until(loop_, [this] { return chief_->peers.back()->closed; });
+}
+
+TEST_F(WorkerProcessTest, WorkerThatIsRemovedComesBackWhenItHasReleasedTheJob) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  const std::size_t hellos = chief_->hellos.size();
+  for (int i = 0; i < 3; ++i) chief_->worker().tell(CloseJob{JobId(5), Generation(1), "lost", true});
+  chief_->messages.clear();
+  chief_->wait_for<Heartbeat>();
+  EXPECT_EQ(chief_->hellos.size(), hellos) << "its step thread still holds the job";
+  open_gate();
+  run_until(loop_, [this, hellos] { return chief_->hellos.size() > hellos; });
+  EXPECT_NE(chief_->hellos.back().member.incarnation, Incarnation(42));
+  chief_->wait_for<Heartbeat>();
+  EXPECT_EQ(chief_->hellos.size(), hellos + 1) << "once";
+  EXPECT_FALSE(is_hung_);
 }
 
 TEST_F(WorkerProcessTest, PipelineTrainsTheSame) {

@@ -1,5 +1,6 @@
 #include "workerd/evaluator/evaluator.h"
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <utility>
 
@@ -11,11 +12,13 @@
 namespace disttrain::workerd {
 
 Evaluator::Evaluator(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
-                     EngineFactory make_engine, std::function<void(const Error&)> on_refused)
+                     EngineFactory make_engine, std::function<void(const Error&)> on_refused,
+                     std::function<void()> on_hung)
     : loop_(loop),
       log_(log),
       startup_(std::move(startup)),
       on_refused_(std::move(on_refused)),
+      on_hung_(std::move(on_hung)),
       transport_(transport),
       alive_(std::make_shared<bool>(true)),
       requests_({"Hello", "EvaluateCheckpoint", "CloseJob", "HeartbeatAnswer", "LeaveGranted"}),
@@ -25,7 +28,11 @@ Evaluator::Evaluator(asio::io_context& loop, transport::Transport& transport, da
                 asio::post(loop_, [this, alive, ticket, result = std::move(result)] {
                   if (*alive) on_done(ticket, result);
                 });
-              }) {}
+              }),
+      release_(loop,
+               {.post = [this](std::function<void()> task) { thread_.post(std::move(task)); },
+                .turns = [this] { return thread_.work(); }},
+               [this](Duration stood_still) { this->on_hung(stood_still); }) {}
 
 Evaluator::~Evaluator() {
   *alive_ = false;
@@ -104,6 +111,7 @@ Heartbeat Evaluator::make_heartbeat() const {
 void Evaluator::on_order(const wire::ControlMessage& message) {
   if (const auto* order = std::get_if<EvaluateCheckpoint>(&message)) {
     job_name_ = order->config->job.name;
+    longest_batch_ = order->config->job.stall_timeout;
     log_.set_job(job_name_);
     carry_out(core_.on_order(*order));
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
@@ -127,10 +135,12 @@ void Evaluator::carry_out(const EvaluatorActions& actions) {
   for (const EvaluatorAction& action : actions) {
     if (std::holds_alternative<AbandonEvaluation>(action)) {
       thread_.abandon();
+      release_.begin(std::max(kReleasePatience, longest_batch_));
     } else if (std::holds_alternative<ReleaseJob>(action)) {
       log_.info("releases job " + job_name_);
       log_.set_job("");
       thread_.release();
+      release_.begin();
     } else if (const auto* begin = std::get_if<BeginEvaluation>(&action)) {
       since_ = daemon::now();
       log_.set_job(job_name_);
@@ -140,6 +150,20 @@ void Evaluator::carry_out(const EvaluatorActions& actions) {
       std::visit([this](const auto& message) { membership_.tell(message); }, answer->message);
     }
   }
+}
+
+// See Worker::on_hung().
+void Evaluator::on_hung(Duration stood_still) {
+  log_.error("the evaluation of a checkpoint of job " + job_name_ +
+             " isn't wanted any more, but its program, trainer or data still keeps the evaluation thread, which hasn't "
+             "moved for " +
+             format_duration(stood_still) + ": ending this process with exit code " + std::to_string(kHungCode) +
+             ", so that it is started again without the job");
+  asio::post(loop_, [this, alive = alive_] {
+    if (!*alive) return;
+    membership_.close();
+    on_hung_();
+  });
 }
 
 void Evaluator::leave() {

@@ -17,15 +17,17 @@
 #include "transport/connection.h"
 #include "workerd/core/evaluator_core.h"
 #include "workerd/evaluator/evaluation_thread.h"
+#include "workerd/release_deadline.h"
 
 namespace disttrain::workerd {
 
 class Evaluator {
  public:
-  // Calls `on_refused` if the chief refuses this task; the process should then end with the error's code. All
+  // Calls `on_refused` if the chief refuses this task; the process should then end with the error's code. Calls
+  // `on_hung` if the evaluation thread hangs in an evaluation that isn't wanted any more, as Worker does. All
   // references must outlive the evaluator. Only one thread may run the loop.
   Evaluator(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
-            EngineFactory make_engine, std::function<void(const Error&)> on_refused);
+            EngineFactory make_engine, std::function<void(const Error&)> on_refused, std::function<void()> on_hung);
   ~Evaluator();
 
   // Dials the chief. Also listens, but only so that the chief can probe whether the evaluator is alive.
@@ -53,25 +55,29 @@ class Evaluator {
   void on_order(const wire::ControlMessage& message);
   void on_done(EvaluationTicket ticket, const Result<Evaluated>& result);
   void carry_out(const EvaluatorActions& actions);
+  void on_hung(Duration stood_still);
 
   // Constant after construction.
   asio::io_context& loop_;
   daemon::Log& log_;
   daemon::Startup startup_;
   const std::function<void(const Error&)> on_refused_;
+  const std::function<void()> on_hung_;
   transport::Transport& transport_;
   std::shared_ptr<bool> alive_;  // shared with the functions that the thread posts to the main loop
 
   // Owned by the main loop.
   EvaluatorCore core_;
-  Instant since_;         // when the newest evaluation began
-  std::string job_name_;  // of the newest job
+  Instant since_;             // when the newest evaluation began
+  std::string job_name_;      // of the newest job
+  Duration longest_batch_{};  // job.stall_timeout of the newest job
   std::uint64_t evaluated_ = 0;
   std::uint64_t failed_ = 0;
   metrics::RpcBook requests_;
   std::unique_ptr<transport::Listener> listener_;
   task::Membership membership_;
-  EvaluationThread thread_;  // the last member, because its thread uses the others until it ends
+  EvaluationThread thread_;  // after the members above, because its thread uses them until it ends
+  ReleaseDeadline release_;
 };
 
 }  // namespace disttrain::workerd

@@ -28,6 +28,8 @@ constexpr Duration kTerminateTime = 2s;  // between SIGTERM and SIGKILL
 // takes up to some seconds, and longer on a busy machine.
 constexpr Duration kEndTime = 5s;
 constexpr Duration kPollEvery = 100ms;
+constexpr Duration kEndSendLimit = 1s;  // a trainer at the end of its job waits for a message
+constexpr Duration kWaitStep = 500ms;   // how often end() tells that it waits
 
 int milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -223,19 +225,28 @@ Error RunningTrainer::fail_with(ErrorCode code, const std::string& what) {
   return *error_;
 }
 
-void RunningTrainer::end(Duration patience) {
+void RunningTrainer::end(Duration patience, const std::function<void()>& on_wait) {
   stop_watching();
   if (error_ || process_->check_end()) return;
-  const Status told = socket_.send(end_message(), {}, patience);
-  stop(told ? patience : Duration::zero());
+  const Status told = socket_.send(end_message(), {}, std::min(patience, kEndSendLimit));
+  stop(told ? patience : Duration::zero(), on_wait);
 }
 
-void RunningTrainer::stop(Duration patience) {
-  if (process_->wait_for_end(patience)) return;
+void RunningTrainer::stop(Duration patience, const std::function<void()>& on_wait) {
+  if (wait_for_end(patience, on_wait)) return;
   process_->signal_group(SIGTERM);
-  if (process_->wait_for_end(kTerminateTime)) return;
+  if (wait_for_end(kTerminateTime, on_wait)) return;
   process_->signal_group(SIGKILL);
-  process_->wait_for_end(kTerminateTime);
+  wait_for_end(kTerminateTime, on_wait);
+}
+
+bool RunningTrainer::wait_for_end(Duration limit, const std::function<void()>& on_wait) {
+  for (Duration left = limit; on_wait && left > kWaitStep; left -= kWaitStep) {
+    if (process_->wait_for_end(kWaitStep)) return true;
+    on_wait();
+    limit = left - kWaitStep;
+  }
+  return process_->wait_for_end(limit);
 }
 
 }  // namespace disttrain::workerd

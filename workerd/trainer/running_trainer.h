@@ -58,8 +58,9 @@ class RunningTrainer {
   Error refuse(const std::string& what);
   // How the process ended. None if it still runs, or was killed after an error.
   const std::optional<TrainerEnd>& how_it_ended() const { return how_it_ended_; }
-  // Tells the trainer that the job is over, waits for its end, and kills it after `patience`.
-  void end(Duration patience);
+  // Tells the trainer that the job is over, waits for its end, and kills it after `patience`. Calls `on_wait` several
+  // times in each kReleasePatience (workerd/release_deadline.h) while it waits.
+  void end(Duration patience, const std::function<void()>& on_wait = {});
 
  private:
   class Watch;
@@ -79,7 +80,8 @@ class RunningTrainer {
   Error fail_with(ErrorCode code, const std::string& what);
   // The error of a process that has ended.
   Error ended();
-  void stop(Duration patience);
+  void stop(Duration patience, const std::function<void()>& on_wait = {});
+  bool wait_for_end(Duration limit, const std::function<void()>& on_wait);
   void stop_watching();
 
   const std::unique_ptr<TrainerProcess> process_;

@@ -16,6 +16,11 @@ namespace disttrain::workerd {
 namespace {
 
 constexpr std::uint32_t kMaxCheckpoints = 16;  // that a trainer may ask for in one step
+constexpr int kMostStarts = 3;                 // of a trainer that is killed before it has described its model
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 std::string activity_of(const EngineInput& input) {
   switch (input.program) {
@@ -54,12 +59,24 @@ TrainerEngine::TrainerEngine(TrainerOptions options, TrainerWorld world)
 TrainerEngine::~TrainerEngine() {
   DISTTRAIN_CHECK(!is_calling_sink_);
   *alive_ = false;
-  if (trainer_) trainer_->end(options_.end_timeout);
+  // Each call of is_cancelled() counts as progress (see ReleaseDeadline).
+  if (trainer_) trainer_->end(options_.end_timeout, [this] { (void)world_.is_cancelled(); });
 }
 
 // ---- the life of a trainer ----
 
+// A trainer that was killed before it has described its model is started again, because it didn't choose to end: for
+// example, the kernel has killed it for memory, which others have freed since.
 Status TrainerEngine::start_trainer() {
+  for (int tries = 1;; ++tries) {
+    const Status started = start_once();
+    if (started || tries == kMostStarts || !was_killed_ || world_.is_cancelled()) return started;
+    if (world_.on_line) world_.on_line("(it is started again: " + first_line(started.error().message) + ")");
+  }
+}
+
+Status TrainerEngine::start_once() {
+  was_killed_ = false;
   Result<std::unique_ptr<RunningTrainer>> trainer = RunningTrainer::start(options_.command, world_.on_line);
   if (!trainer) return tl::unexpected(trainer.error());
   trainer_ = std::move(*trainer);
@@ -102,6 +119,7 @@ Error TrainerEngine::drop_trainer(const Error& why) {
   Error error = why;
   const auto& end = trainer_->how_it_ended();
   const bool ended_by_itself = end && end->signal == 0;
+  was_killed_ = end && end->signal != 0;
   // A program that ends by itself before it has described a model would do so again. A function of job.on_evaluate()
   // that raises may do so again, too, because the next evaluation has the same records. A script that ends with exit
   // code 0 before the job does would also end there again: its error is kConfig already.

@@ -73,6 +73,7 @@ class TrainerEngine final : public Engine {
   TrainerEngine(TrainerOptions options, TrainerWorld world);
 
   Status start_trainer();
+  Status start_once();
   Result<TrainerModel> handshake();
   // Makes sure that a trainer runs that knows the layout.
   Status ensure_running();
@@ -104,6 +105,7 @@ class TrainerEngine final : public Engine {
   TrainerModel model_;
   ModelSpec spec_;
   bool is_described_ = false;
+  bool was_killed_ = false;  // a signal ended the last trainer
 
   std::unique_ptr<RunningTrainer> trainer_;
   std::set<std::uint64_t> known_blocks_;  // of the arena; this trainer has them

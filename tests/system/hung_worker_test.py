@@ -1,0 +1,71 @@
+"""A worker whose threads hang in the bytes of a job that is over ends its process, and the next job begins without
+waiting for those bytes."""
+import os
+import time
+import unittest
+import zipfile
+from pathlib import Path
+
+from harness import BIN
+from lasting_cluster import PROGRAM_JOB, WORKERS, LastingClusterTest
+from npy import write_npy
+
+PROGRAMS = Path(os.environ.get("PROGRAMS", BIN.parent / "tests/data/program/unpacked"))
+RECORDS = 64
+TEMPORARY = 75  # systemd and `disttrain up` start a process again that ends with this code
+CALL = "    _0 = (model).forward(input, )\n"
+ENDLESS_CALL = ("    _again = True\n    _endless = input\n    while _again:\n      _endless = torch.add(_endless, 0.)\n"
+                "    _0 = (model).forward(_endless, )\n")
+
+
+class HungWorkerTest(LastingClusterTest):
+    def endless_job(self):
+        """A job whose program never ends its first step."""
+        path = self.folder / "endless.pt"
+        with zipfile.ZipFile(PROGRAMS / "batch_norm.pt") as package, \
+                zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as copy:
+            for member in package.infolist():
+                content = package.read(member)
+                if member.filename.endswith("exporting/torchscript.py"):
+                    self.assertEqual(content.count(CALL.encode()), 1)
+                    content = content.replace(CALL.encode(), ENDLESS_CALL.encode())
+                copy.writestr(zipfile.ZipInfo(member.filename), content)
+        data = self.folder / "data"
+        data.mkdir()
+        write_npy(data / "inputs.npy", "<f4", (RECORDS, 6), [i / 100 for i in range(RECORDS * 6)])
+        write_npy(data / "labels.npy", "<i8", (RECORDS,), [i % 3 for i in range(RECORDS)])
+        job = self.folder / "bad.toml"
+        job.write_text(PROGRAM_JOB.format(workers=WORKERS, program=path, data=data, epochs=2, train=""))
+        return job
+
+    def phases(self):
+        status = self.status("--cluster", self.cluster)
+        return [task["phase"] for task in status["tasks"] if task["task"].startswith("worker/")] if status else []
+
+    def restart_workers_that_end(self):
+        """Each worker ends by itself. As systemd does, starts it again."""
+        for index in range(WORKERS):
+            task = f"worker/{index}"
+            outcome = self.finish(self.daemons[task])
+            self.assertEqual(outcome.code, TEMPORARY, f"{task}: {outcome}")
+            self.assertRegex(outcome.err, r"error worker/\d job \d+ is over for this worker, but its program, trainer or data "
+                                          r"still keeps the step thread, which hasn't moved for .*: ending this process "
+                                          r"with exit code 75")
+            self.daemons[task] = self.start("workerd", "--cluster", self.cluster, "--index", index)
+
+    def test_program_that_never_ends_costs_the_next_job_only_seconds(self):
+        endless = self.start("disttrain", "submit", "--cluster", self.cluster, "--json", self.endless_job())
+        self.until("all workers to compute", lambda: self.phases() == ["compute"] * WORKERS)
+        killed_at = time.monotonic()
+        self.assertEqual(self.run_program("disttrain", "kill", "bad", "--cluster", self.cluster).code, 0)
+        following = self.start("disttrain", "submit", "--cluster", self.cluster, "--json", self.next_job())
+        self.restart_workers_that_end()
+        self.assert_finished(self.finish(following))
+        print(f"the next job has ended {time.monotonic() - killed_at:.1f} s after the kill")
+        self.assertEqual(self.finish(endless).json["state"], "stopped")
+        logs = self.run_program("disttrain", "logs", "--cluster", self.cluster).out
+        self.assertEqual(logs.count("ending this process with exit code 75"), WORKERS, "the chief has heard why")
+
+
+if __name__ == "__main__":
+    unittest.main()
