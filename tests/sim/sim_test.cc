@@ -70,6 +70,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
      {17346, 17564, 19165, 22337, 27896, 32258, 33310, 34531, 39116, 48232}},
     {"a folder that was away was taken for an empty one, so its checkpoints counted as evaluated",
      {9106496, 9114445, 9115527, 9206903, 9224222}},
+    {"a folder couldn't be listed after a commit, so the chief didn't know the checkpoint", {51028506}},
     {"an answer changed parameters that a computation, which had begun early, was reading",
      {9112457, 9208690, 40000078}},
     {"a step was committed after the last checkpoint of a job that was being stopped", {9206085}},

@@ -14,6 +14,8 @@ namespace {
 // How often the evaluation of a checkpoint may fail, and how many evaluators with an order may be lost while the job
 // waits for them at its end.
 constexpr std::uint32_t kMostFailures = 3;
+// If the checkpoints in the folder couldn't be listed, the chief tries again after this time.
+constexpr Duration kListingPause = std::chrono::seconds(1);
 // If no evaluator is connected at the job's end, the job waits for one for this many heartbeat timeouts.
 constexpr int kPatienceWithNone = 30;
 
@@ -98,6 +100,7 @@ void Evaluators::persist(Turn& turn) {
 // ---- the folder
 
 void Evaluators::on_kept(Turn& turn, const FolderAnswer& answer) {
+  note_listed(turn, answer.kept.has_value());
   if (!answer.kept) return;
   kept_ = *answer.kept;
   if (!inherited_) {
@@ -115,6 +118,11 @@ void Evaluators::on_kept(Turn& turn, const FolderAnswer& answer) {
         persist(turn);
       }
   keep_best(turn);
+}
+
+void Evaluators::note_listed(Turn& turn, bool is_listed) {
+  is_listed_ = is_listed;
+  if (!is_listed) list_again_ = turn.now + kListingPause;
 }
 
 // Exports the best checkpoint, if best.safetensors is of another one.
@@ -156,6 +164,7 @@ bool Evaluators::on_folder(Turn& turn, const FolderDone& done) {
     on_kept(turn, *done.answer);
   else if (done.answer && done.answer->kept)
     kept_ = *done.answer->kept;
+  if (done.answer) note_listed(turn, done.answer->kept.has_value());
   persist(turn);
   check_final(turn);
   return true;
@@ -169,6 +178,7 @@ void Evaluators::advance(Turn& turn) {
   if (!setup_.uses_evaluators()) return;
   if (!stage_.is(Stage::kEvaluate)) awaits_all_ = false;
   end_late_orders(turn);
+  if (!is_listed_ && turn.now >= list_again_) list_folder(turn, "");
   order(turn);
   check_final(turn);
 }
@@ -315,9 +325,10 @@ void Evaluators::show(Turn& turn, const EvaluationStatus& evaluation) {
 
 // ---- the job's end
 
-// After a restart of the chief, the checkpoints aren't known before the folder is open.
+// After a restart of the chief, the checkpoints aren't known before the folder is open. If the folder couldn't be
+// listed after a commit, the new checkpoint isn't known.
 bool Evaluators::are_all_evaluated() const {
-  return folder_.is_open() && waiting() == 0;
+  return folder_.is_open() && is_listed_ && waiting() == 0;
 }
 
 bool Evaluators::await_all(Turn& turn) {
@@ -367,7 +378,9 @@ void Evaluators::check_final(Turn& turn) {
 }
 
 void Evaluators::give_up_waiting(Turn& turn, const std::string& why) {
-  const std::string text = std::to_string(waiting()) + " checkpoints weren't evaluated: " + why +
+  const std::string text = (is_listed_ ? std::to_string(waiting()) : "some") +
+                           " checkpoints weren't evaluated: " + why +
+                           (is_listed_ ? "" : ", and the checkpoint folder couldn't be listed") +
                            "; a worker evaluates the final parameters";
   events_.warn(text);
   events_.tell(turn, "evaluation_failed", 3, text);

@@ -95,6 +95,7 @@ class Evaluators {
   void order(Turn& turn);
   void end_late_orders(Turn& turn);
   void drop_order(Turn& turn, TaskId task, const std::string& why);
+  void note_listed(Turn& turn, bool is_listed);
   void keep_best(Turn& turn);
   void list_folder(Turn& turn, const std::string& best);
   void check_final(Turn& turn);
@@ -111,6 +112,8 @@ class Evaluators {
 
   EvaluationBook book_;
   std::vector<KeptCheckpoint> kept_;                // in the folder, ascending
+  bool is_listed_ = true;                           // false: the folder couldn't be listed, so kept_ may lack some
+  Instant list_again_;                              // if it couldn't: when the chief tries again
   std::optional<std::set<std::string>> inherited_;  // paths of those in it when this chief first listed it
   std::map<Member, Order> orders_;
   std::map<std::string, Failures> failures_;  // by path

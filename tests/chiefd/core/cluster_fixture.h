@@ -202,6 +202,7 @@ class ClusterTest : public testing::Test {
   std::vector<KeptCheckpoint> kept_;  // the checkpoints that were committed
   std::optional<Error> folder_error_;
   bool folder_is_held_ = false;
+  bool folder_is_unlisted_ = false;  // true: the checkpoints in the folder can't be listed
   int listens_ = 0;
   int done_ = 0;
 
@@ -260,7 +261,7 @@ class ClusterTest : public testing::Test {
       kept_.push_back({newest_->generation, newest_->step, newest_->path});
     }
     if (const auto* keep = std::get_if<KeepBest>(&work.work)) answer.exported = keep->best;
-    answer.kept = kept_;
+    if (!folder_is_unlisted_) answer.kept = kept_;
     const FolderDone done{work.job, work.ticket,
                           folder_error_ ? Result<FolderAnswer>(tl::unexpected(*folder_error_)) : answer};
     if (folder_is_held_)

@@ -169,6 +169,26 @@ TEST_F(EvaluatorsTest, TheBestCheckpointsArePinnedAndTheBestOneExported) {
   EXPECT_EQ(journal_.jobs.at(job).evaluations->exported, path(1));
 }
 
+// The folder can't be listed after a commit. So the chief doesn't know the checkpoint, and must not take the others for
+// all that are there.
+TEST_F(EvaluatorsTest, TheJobWaitsUntilItsFolderIsListed) {
+  const JobId job = train_with(1, every_100());
+  lend_all(job);
+  folder_is_unlisted_ = true;
+  report_pacer(100, 1);
+  EXPECT_TRUE(orders().empty());
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kEvaluating);
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kEvaluating);
+  EXPECT_TRUE(sent<Evaluate>(worker(0)).empty());
+  folder_is_unlisted_ = false;
+  pass(seconds(2));
+  ASSERT_EQ(orders(), std::vector<std::string>{path(0)});
+  evaluate(job, 0.5);
+  EXPECT_EQ(status(job).state, JobState::kFinished);
+}
+
 TEST_F(EvaluatorsTest, IfNoEvaluatorIsThereAtTheEndAWorkerEvaluates) {
   const JobId job = train_with(1, every_100());
   lend_all(job);
