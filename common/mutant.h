@@ -37,6 +37,7 @@ enum class Mutant {
   kLowestRankIgnored,
   kDoublesRounded,
   kLentForEver,
+  kOverflowUnseen,
   // chiefd
   kTermNotDurable,
   kGenerationNotDurable,

@@ -7,7 +7,9 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
+#include "common/doubles.h"
 #include "common/update/update_rule.h"
+#include "common/update/vector.h"
 
 namespace disttrain::psd {
 namespace {
@@ -35,6 +37,17 @@ class Pace {
   const Instant begin_ = daemon::now();
   const Duration cpu_at_begin_ = cpu_time_of_thread();
 };
+
+// The name of a variable that has a NaN or an infinity in this bucket of an array of the shard.
+std::optional<std::string> nonfinite_variable(const Layout& layout, BucketId bucket, std::span<const float> array) {
+  for (const Slice& slice : slices_of(layout, bucket)) {
+    const auto words = array.subspan(layout.buckets[bucket.value].shard_begin + slice.bucket_begin, slice.words);
+    const bool is_finite = with_type(dtype_of(layout, bucket),
+                                     [words]<typename T>(T) { return update::all_finite<T>(values_in<T>(words)); });
+    if (!is_finite) return layout.model.variables[slice.variable].name;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -109,6 +122,24 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
              });
 }
 
+// A shard fails its job when an update gives a number that isn't finite. So this finds only what was there before, such
+// as a NaN in a checkpoint of an older version. The job would never recover from it.
+Status CheckpointWriter::check_finite(const ShardJob& job, ShardId shard, const ShardCopy& copy,
+                                      const checkpoint::IsCancelled& rest) {
+  for (const BucketId bucket : buckets_of(job.layout, shard)) {
+    for (std::size_t i = 0; i < copy.arrays(); ++i) {
+      const std::optional<std::string> variable = nonfinite_variable(job.layout, bucket, copy.array(i));
+      if (!variable) continue;
+      return fail(ErrorCode::kData, "the variable \"" + *variable + "\" has a NaN or an infinity in its " +
+                                        (i == 0 ? "parameters" : "slot " + std::to_string(i - 1)) +
+                                        ", so the checkpoint isn't taken; go on from an earlier checkpoint, with a "
+                                        "smaller learning rate or with clipping");
+    }
+    if (rest()) return fail(ErrorCode::kTemporary, "the checkpoint attempt was cancelled");
+  }
+  return {};
+}
+
 Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard, const ShardCopy& copy) {
   const auto writer = attempt_.shards.find(shard);
   if (attempt_.number != ticket || writer == attempt_.shards.end())
@@ -117,11 +148,13 @@ Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard
   content.parameters = copy.array(0);
   for (std::size_t i = 1; i < copy.arrays(); ++i) content.slots.push_back(copy.array(i));
   const Pace pace;
-  Result<FileEntry> file = writer->second.write(content, [this, ticket, &pace] {
+  const auto rest = [this, ticket, &pace] {
     pieces_.fetch_add(1, std::memory_order_relaxed);
     pace.rest();
     return cancelled_ >= ticket;
-  });
+  };
+  if (Status finite = check_finite(*attempt_.job, shard, copy, rest); !finite) return tl::unexpected(finite.error());
+  Result<FileEntry> file = writer->second.write(content, rest);
   attempt_.shards.erase(writer);
   if (!file) return file;
   if (Status synced = files_.sync_directory(attempt_.folder); !synced) return tl::unexpected(synced.error());

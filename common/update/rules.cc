@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "common/check.h"
+#include "common/update/magnitude.h"
 
 namespace disttrain::update {
 namespace {
@@ -17,13 +18,17 @@ DISTTRAIN_INLINE_BODY T prepared(GradientTerms<T> terms, T gradient, T parameter
 }
 
 // Loops of rules with 0, 1 and 2 slots. An `Element` computes one element by the rule's formula: element(p, g,
-// slots...).
+// slots...). It returns the flags of what it has written (magnitude.h). If a slot can't be large or a NaN unless p or
+// another slot is, its flag is left out.
 template <typename T, typename Element>
 struct Loop0 {
   GradientTerms<T> terms;
   Element element;
-  DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, std::size_t n) const {
-    for (std::size_t i = 0; i < n; ++i) element(p[i], prepared(terms, gradient[i], p[i]));
+  DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, std::size_t n,
+                                        Flags<T>* __restrict out) const {
+    Flags<T> flags = 0;
+    for (std::size_t i = 0; i < n; ++i) flags |= element(p[i], prepared(terms, gradient[i], p[i]));
+    *out = flags;
   }
 };
 
@@ -32,8 +37,10 @@ struct Loop1 {
   GradientTerms<T> terms;
   Element element;
   DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, T* __restrict slot,
-                                        std::size_t n) const {
-    for (std::size_t i = 0; i < n; ++i) element(p[i], prepared(terms, gradient[i], p[i]), slot[i]);
+                                        std::size_t n, Flags<T>* __restrict out) const {
+    Flags<T> flags = 0;
+    for (std::size_t i = 0; i < n; ++i) flags |= element(p[i], prepared(terms, gradient[i], p[i]), slot[i]);
+    *out = flags;
   }
 };
 
@@ -42,47 +49,65 @@ struct Loop2 {
   GradientTerms<T> terms;
   Element element;
   DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, T* __restrict slot0,
-                                        T* __restrict slot1, std::size_t n) const {
-    for (std::size_t i = 0; i < n; ++i) element(p[i], prepared(terms, gradient[i], p[i]), slot0[i], slot1[i]);
+                                        T* __restrict slot1, std::size_t n, Flags<T>* __restrict out) const {
+    Flags<T> flags = 0;
+    for (std::size_t i = 0; i < n; ++i) flags |= element(p[i], prepared(terms, gradient[i], p[i]), slot0[i], slot1[i]);
+    *out = flags;
   }
 };
 
-template <typename T, typename Element>
-void run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient) {
-  DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
-  run(width, Loop0<T, Element>{terms, element}, p.data(), gradient.data(), p.size());
+template <typename T>
+bool is_small(Flags<T> flags) {
+  return (flags & kHighestBit<T>) == 0;
 }
 
 template <typename T, typename Element>
-void run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient,
+bool run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient) {
+  DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
+  Flags<T> flags = 0;
+  run(width, Loop0<T, Element>{terms, element}, p.data(), gradient.data(), p.size(), &flags);
+  return is_small<T>(flags);
+}
+
+template <typename T, typename Element>
+bool run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient,
               std::span<T> slot) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot.size(), p.size());
-  run(width, Loop1<T, Element>{terms, element}, p.data(), gradient.data(), slot.data(), p.size());
+  Flags<T> flags = 0;
+  run(width, Loop1<T, Element>{terms, element}, p.data(), gradient.data(), slot.data(), p.size(), &flags);
+  return is_small<T>(flags);
 }
 
 template <typename T, typename Element>
-void run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient,
+bool run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient,
               std::span<T> slot0, std::span<T> slot1) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot0.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot1.size(), p.size());
-  run(width, Loop2<T, Element>{terms, element}, p.data(), gradient.data(), slot0.data(), slot1.data(), p.size());
+  Flags<T> flags = 0;
+  run(width, Loop2<T, Element>{terms, element}, p.data(), gradient.data(), slot0.data(), slot1.data(), p.size(),
+      &flags);
+  return is_small<T>(flags);
 }
 
 template <typename T>
 struct SgdElement {
   T rate;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g) const { p -= rate * g; }
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g) const {
+    p -= rate * g;
+    return flag_of(p);
+  }
 };
 
 template <typename T>
 struct MomentumElement {
   T rate;
   T momentum;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& velocity) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& velocity) const {
     velocity = momentum * velocity + g;
     p -= rate * velocity;
+    return flag_of(p) | flag_of(velocity);
   }
 };
 
@@ -90,9 +115,10 @@ template <typename T>
 struct NesterovElement {
   T rate;
   T momentum;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& velocity) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& velocity) const {
     velocity = momentum * velocity + g;
     p -= rate * (g + momentum * velocity);
+    return flag_of(p) | flag_of(velocity);
   }
 };
 
@@ -100,38 +126,42 @@ template <typename T>
 struct AdagradElement {
   T rate;
   T epsilon;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares) const {
     squares += g * g;
     p -= rate * g / (std::sqrt(squares) + epsilon);
+    return flag_of(p) | flag_of_positive(squares);
   }
 };
 
 template <typename T>
 struct RmspropElement {
   RmspropNumbers<T> n;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares) const {
     squares = n.rho * squares + n.one_minus_rho * (g * g);
     p -= n.rate * g / (std::sqrt(squares) + n.epsilon);
+    return flag_of(p) | flag_of_positive(squares);
   }
 };
 
 template <typename T>
 struct RmspropWithMomentumElement {
   RmspropNumbers<T> n;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares, T& velocity) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares, T& velocity) const {
     squares = n.rho * squares + n.one_minus_rho * (g * g);
     velocity = n.momentum * velocity + g / (std::sqrt(squares) + n.epsilon);
     p -= n.rate * velocity;
+    return flag_of(p) | flag_of(velocity) | flag_of_positive(squares);
   }
 };
 
 template <typename T>
 struct AdamElement {
   AdamNumbers<T> n;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& first, T& second) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& first, T& second) const {
     first = n.beta1 * first + n.one_minus_beta1 * g;
     second = n.beta2 * second + n.one_minus_beta2 * (g * g);
     p = n.keep * p - n.rate * first / (std::sqrt(second) * n.root_scale + n.epsilon);
+    return flag_of(p) | flag_of_positive(second);
   }
 };
 
@@ -140,12 +170,15 @@ struct LambMoments {
   GradientTerms<T> terms;
   LambNumbers<T> n;
   DISTTRAIN_INLINE_BODY void operator()(const T* __restrict gradient, T* __restrict first, T* __restrict second,
-                                        std::size_t count) const {
+                                        std::size_t count, Flags<T>* __restrict out) const {
+    Flags<T> flags = 0;
     for (std::size_t i = 0; i < count; ++i) {
       const T g = prepared(terms, gradient[i], T{0});
       first[i] = n.beta1 * first[i] + n.one_minus_beta1 * g;
       second[i] = n.beta2 * second[i] + n.one_minus_beta2 * (g * g);
+      flags |= flag_of(second[i]);
     }
+    *out = flags;
   }
 };
 
@@ -162,7 +195,7 @@ struct LambDirection {
 template <typename T>
 struct FtrlElement {
   FtrlNumbers<T> n;
-  DISTTRAIN_INLINE_BODY void operator()(T& p, T g, T& squares, T& linear) const {
+  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares, T& linear) const {
     const T before = std::sqrt(kFtrlInitialSquares<T> + squares);
     squares += g * g;
     const T root = std::sqrt(kFtrlInitialSquares<T> + squares);
@@ -171,60 +204,63 @@ struct FtrlElement {
     const T shrunk = linear - std::copysign(n.l1, linear);
     const T next = -shrunk / (root * n.one_over_rate + n.twice_l2);
     p = std::abs(linear) <= n.l1 ? T{0} : next;  // a NaN stays a NaN, because the condition is false
+    return flag_of(p) | flag_of_positive(squares);
   }
 };
 
 }  // namespace
 
 template <typename T>
-void sgd(GradientTerms<T> terms, T rate, std::span<T> parameters, std::span<const T> gradient, VectorWidth width) {
-  run_rule<T>(width, terms, SgdElement<T>{rate}, parameters, gradient);
+bool sgd(GradientTerms<T> terms, T rate, std::span<T> parameters, std::span<const T> gradient, VectorWidth width) {
+  return run_rule<T>(width, terms, SgdElement<T>{rate}, parameters, gradient);
 }
 
 template <typename T>
-void momentum(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
+bool momentum(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
               std::span<T> velocity, VectorWidth width) {
-  run_rule<T>(width, terms, MomentumElement<T>{rate, momentum}, parameters, gradient, velocity);
+  return run_rule<T>(width, terms, MomentumElement<T>{rate, momentum}, parameters, gradient, velocity);
 }
 
 template <typename T>
-void nesterov(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
+bool nesterov(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
               std::span<T> velocity, VectorWidth width) {
-  run_rule<T>(width, terms, NesterovElement<T>{rate, momentum}, parameters, gradient, velocity);
+  return run_rule<T>(width, terms, NesterovElement<T>{rate, momentum}, parameters, gradient, velocity);
 }
 
 template <typename T>
-void adagrad(GradientTerms<T> terms, T rate, T epsilon, std::span<T> parameters, std::span<const T> gradient,
+bool adagrad(GradientTerms<T> terms, T rate, T epsilon, std::span<T> parameters, std::span<const T> gradient,
              std::span<T> squares, VectorWidth width) {
-  run_rule<T>(width, terms, AdagradElement<T>{rate, epsilon}, parameters, gradient, squares);
+  return run_rule<T>(width, terms, AdagradElement<T>{rate, epsilon}, parameters, gradient, squares);
 }
 
 template <typename T>
-void rmsprop(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+bool rmsprop(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
              std::span<T> squares, VectorWidth width) {
-  run_rule<T>(width, terms, RmspropElement<T>{numbers}, parameters, gradient, squares);
+  return run_rule<T>(width, terms, RmspropElement<T>{numbers}, parameters, gradient, squares);
 }
 
 template <typename T>
-void rmsprop_with_momentum(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters,
+bool rmsprop_with_momentum(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters,
                            std::span<const T> gradient, std::span<T> squares, std::span<T> velocity,
                            VectorWidth width) {
-  run_rule<T>(width, terms, RmspropWithMomentumElement<T>{numbers}, parameters, gradient, squares, velocity);
+  return run_rule<T>(width, terms, RmspropWithMomentumElement<T>{numbers}, parameters, gradient, squares, velocity);
 }
 
 template <typename T>
-void adam(GradientTerms<T> terms, AdamNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+bool adam(GradientTerms<T> terms, AdamNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
           std::span<T> first_moment, std::span<T> second_moment, VectorWidth width) {
-  run_rule<T>(width, terms, AdamElement<T>{numbers}, parameters, gradient, first_moment, second_moment);
+  return run_rule<T>(width, terms, AdamElement<T>{numbers}, parameters, gradient, first_moment, second_moment);
 }
 
 template <typename T>
-void lamb_moments(GradientTerms<T> terms, LambNumbers<T> numbers, std::span<const T> gradient,
+bool lamb_moments(GradientTerms<T> terms, LambNumbers<T> numbers, std::span<const T> gradient,
                   std::span<T> first_moment, std::span<T> second_moment, VectorWidth width) {
   DISTTRAIN_CHECK_EQ(first_moment.size(), gradient.size());
   DISTTRAIN_CHECK_EQ(second_moment.size(), gradient.size());
+  Flags<T> flags = 0;
   run(width, LambMoments<T>{terms, numbers}, gradient.data(), first_moment.data(), second_moment.data(),
-      gradient.size());
+      gradient.size(), &flags);
+  return is_small<T>(flags);
 }
 
 template <typename T>
@@ -238,28 +274,28 @@ void lamb_direction(LambNumbers<T> numbers, std::span<T> direction, std::span<co
 }
 
 template <typename T>
-void ftrl(GradientTerms<T> terms, FtrlNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+bool ftrl(GradientTerms<T> terms, FtrlNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
           std::span<T> squares, std::span<T> linear, VectorWidth width) {
-  run_rule<T>(width, terms, FtrlElement<T>{numbers}, parameters, gradient, squares, linear);
+  return run_rule<T>(width, terms, FtrlElement<T>{numbers}, parameters, gradient, squares, linear);
 }
 
 // The two types that parameters may have.
 #define DISTTRAIN_INSTANTIATE(T)                                                                                     \
-  template void sgd(GradientTerms<T>, T, std::span<T>, std::span<const T>, VectorWidth);                             \
-  template void momentum(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);       \
-  template void nesterov(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);       \
-  template void adagrad(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);        \
-  template void rmsprop(GradientTerms<T>, RmspropNumbers<T>, std::span<T>, std::span<const T>, std::span<T>,         \
+  template bool sgd(GradientTerms<T>, T, std::span<T>, std::span<const T>, VectorWidth);                             \
+  template bool momentum(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);       \
+  template bool nesterov(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);       \
+  template bool adagrad(GradientTerms<T>, T, T, std::span<T>, std::span<const T>, std::span<T>, VectorWidth);        \
+  template bool rmsprop(GradientTerms<T>, RmspropNumbers<T>, std::span<T>, std::span<const T>, std::span<T>,         \
                         VectorWidth);                                                                                \
-  template void rmsprop_with_momentum(GradientTerms<T>, RmspropNumbers<T>, std::span<T>, std::span<const T>,         \
+  template bool rmsprop_with_momentum(GradientTerms<T>, RmspropNumbers<T>, std::span<T>, std::span<const T>,         \
                                       std::span<T>, std::span<T>, VectorWidth);                                      \
-  template void adam(GradientTerms<T>, AdamNumbers<T>, std::span<T>, std::span<const T>, std::span<T>, std::span<T>, \
+  template bool adam(GradientTerms<T>, AdamNumbers<T>, std::span<T>, std::span<const T>, std::span<T>, std::span<T>, \
                      VectorWidth);                                                                                   \
-  template void lamb_moments(GradientTerms<T>, LambNumbers<T>, std::span<const T>, std::span<T>, std::span<T>,       \
+  template bool lamb_moments(GradientTerms<T>, LambNumbers<T>, std::span<const T>, std::span<T>, std::span<T>,       \
                              VectorWidth);                                                                           \
   template void lamb_direction(LambNumbers<T>, std::span<T>, std::span<const T>, std::span<const T>,                 \
                                std::span<const T>, VectorWidth);                                                     \
-  template void ftrl(GradientTerms<T>, FtrlNumbers<T>, std::span<T>, std::span<const T>, std::span<T>, std::span<T>, \
+  template bool ftrl(GradientTerms<T>, FtrlNumbers<T>, std::span<T>, std::span<const T>, std::span<T>, std::span<T>, \
                      VectorWidth);
 DISTTRAIN_INSTANTIATE(float)
 DISTTRAIN_INSTANTIATE(double)

@@ -5,6 +5,9 @@
 // T is the type of the parameters, float or double. Gradients and slots have the same type, and all arithmetic is done
 // in it.
 //
+// A function that writes parameters or slots returns whether all that it has written is small (magnitude.h), and so is
+// finite. If it returns false, a value is large, or it is an infinity or a NaN.
+//
 // All spans of a call must have the same size and must not overlap. Any size and alignment is allowed. Updating a span
 // in pieces gives the same bits as updating it whole, at any vector width.
 #pragma once
@@ -28,21 +31,21 @@ struct GradientTerms {
 
 // p -= rate * g                                                     Robbins & Monro 1951
 template <typename T>
-void sgd(GradientTerms<T> terms, T rate, std::span<T> parameters, std::span<const T> gradient, VectorWidth width);
+bool sgd(GradientTerms<T> terms, T rate, std::span<T> parameters, std::span<const T> gradient, VectorWidth width);
 
 // v = momentum * v + g;  p -= rate * v                              Polyak 1964, in the form of Sutskever et al. 2013
 template <typename T>
-void momentum(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
+bool momentum(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
               std::span<T> velocity, VectorWidth width);
 
 // v = momentum * v + g;  p -= rate * (g + momentum * v)             Nesterov 1983, as in Bengio et al. 2012, eq. 7
 template <typename T>
-void nesterov(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
+bool nesterov(GradientTerms<T> terms, T rate, T momentum, std::span<T> parameters, std::span<const T> gradient,
               std::span<T> velocity, VectorWidth width);
 
 // a += g^2;  p -= rate * g / (sqrt(a) + epsilon)                    Duchi, Hazan, Singer 2011, diagonal form
 template <typename T>
-void adagrad(GradientTerms<T> terms, T rate, T epsilon, std::span<T> parameters, std::span<const T> gradient,
+bool adagrad(GradientTerms<T> terms, T rate, T epsilon, std::span<T> parameters, std::span<const T> gradient,
              std::span<T> squares, VectorWidth width);
 
 // s = rho * s + (1 - rho) * g^2;  p -= rate * g / (sqrt(s) + epsilon)      Tieleman & Hinton 2012, lecture 6.5
@@ -55,13 +58,13 @@ struct RmspropNumbers {
   T momentum = 0;  // rmsprop_with_momentum only
 };
 template <typename T>
-void rmsprop(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+bool rmsprop(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
              std::span<T> squares, VectorWidth width);
 
 // s = rho * s + (1 - rho) * g^2;  v = momentum * v + g / (sqrt(s) + epsilon);  p -= rate * v
 //                                                                   Graves 2013, without his centring
 template <typename T>
-void rmsprop_with_momentum(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters,
+bool rmsprop_with_momentum(GradientTerms<T> terms, RmspropNumbers<T> numbers, std::span<T> parameters,
                            std::span<const T> gradient, std::span<T> squares, std::span<T> velocity, VectorWidth width);
 
 // m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
@@ -81,7 +84,7 @@ struct AdamNumbers {
   T keep = 1;
 };
 template <typename T>
-void adam(GradientTerms<T> terms, AdamNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+bool adam(GradientTerms<T> terms, AdamNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
           std::span<T> first_moment, std::span<T> second_moment, VectorWidth width);
 
 // m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
@@ -104,7 +107,7 @@ struct LambNumbers {
   T decay = 0;
 };
 template <typename T>
-void lamb_moments(GradientTerms<T> terms, LambNumbers<T> numbers, std::span<const T> gradient,
+bool lamb_moments(GradientTerms<T> terms, LambNumbers<T> numbers, std::span<const T> gradient,
                   std::span<T> first_moment, std::span<T> second_moment, VectorWidth width);
 template <typename T>
 void lamb_direction(LambNumbers<T> numbers, std::span<T> direction, std::span<const T> parameters,
@@ -125,7 +128,7 @@ struct FtrlNumbers {
   T twice_l2 = 0;
 };
 template <typename T>
-void ftrl(GradientTerms<T> terms, FtrlNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
+bool ftrl(GradientTerms<T> terms, FtrlNumbers<T> numbers, std::span<T> parameters, std::span<const T> gradient,
           std::span<T> squares, std::span<T> linear, VectorWidth width);
 
 }  // namespace disttrain::update

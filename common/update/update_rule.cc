@@ -111,7 +111,7 @@ std::size_t UpdateRule::slots() const {
 }
 
 template <typename T>
-void UpdateRule::apply(const UpdateStep& step, Values<T> parameters, ConstValues<T> gradient,
+bool UpdateRule::apply(const UpdateStep& step, Values<T> parameters, ConstValues<T> gradient,
                        const std::type_identity_t<SlotSpansOf<T>>& slots) const {
   const bool decoupled = optimizer_.rule == Rule::kAdamw || optimizer_.rule == Rule::kLamb;
   const GradientTerms<T> terms{.scale = static_cast<T>(step.gradient_scale),
@@ -139,83 +139,94 @@ void UpdateRule::apply(const UpdateStep& step, Values<T> parameters, ConstValues
       return adam<T>(terms, adam_numbers<T>(optimizer_, step), parameters, gradient, slots[0], slots[1], width_);
     case Rule::kLamb: {
       LayerNorms norms(width_);
-      prepare<T>(step, parameters, gradient, slots, norms);
-      return finish<T>(step, norms.trust(), parameters, slots);
+      const bool is_small = prepare<T>(step, parameters, gradient, slots, norms);
+      return finish<T>(step, norms.trust(), parameters, slots) && is_small;
     }
     case Rule::kFtrl:
-      if (!std::isfinite(ftrl_numbers<T>(optimizer_, step).one_over_rate)) return;  // a rate of 0 changes nothing
+      if (!std::isfinite(ftrl_numbers<T>(optimizer_, step).one_over_rate)) return true;  // a rate of 0 changes nothing
       return ftrl<T>(terms, ftrl_numbers<T>(optimizer_, step), parameters, gradient, slots[0], slots[1], width_);
   }
+  return true;
 }
 
 template <typename T>
-void UpdateRule::apply_sum(const UpdateStep& step, Values<T> parameters, WeightedGradients<T> gradients,
+bool UpdateRule::apply_sum(const UpdateStep& step, Values<T> parameters, WeightedGradients<T> gradients,
                            const std::type_identity_t<SlotSpansOf<T>>& slots) const {
   for (const auto& gradient : gradients) DISTTRAIN_CHECK_EQ(gradient.values.size(), parameters.size());
   if (gradients.size() == 1 && gradients[0].weight == T{1})
     return apply<T>(step, parameters, gradients[0].values, slots);
   if (is_by_variable()) {
     LayerNorms norms(width_);
-    prepare_sum<T>(step, parameters, gradients, slots, norms);
-    return finish<T>(step, norms.trust(), parameters, slots);
+    const bool is_small = prepare_sum<T>(step, parameters, gradients, slots, norms);
+    return finish<T>(step, norms.trust(), parameters, slots) && is_small;
   }
   std::array<T, kBlock> sum;
+  bool is_small = true;
   for (std::size_t begin = 0; begin < parameters.size(); begin += kBlock) {
     const std::size_t size = std::min(kBlock, parameters.size() - begin);
     const std::span<T> block = std::span(sum).first(size);
     weighted_sum<T>(block, gradients, begin, width_);
-    apply<T>(step, parameters.subspan(begin, size), block, part_of<T>(slots, begin, size));
+    is_small = apply<T>(step, parameters.subspan(begin, size), block, part_of<T>(slots, begin, size)) && is_small;
   }
+  return is_small;
 }
 
 template <typename T>
-void UpdateRule::prepare_sum(const UpdateStep& step, ConstValues<T> parameters, WeightedGradients<T> gradients,
+bool UpdateRule::prepare_sum(const UpdateStep& step, ConstValues<T> parameters, WeightedGradients<T> gradients,
                              const std::type_identity_t<SlotSpansOf<T>>& slots, LayerNorms& norms) const {
   for (const auto& gradient : gradients) DISTTRAIN_CHECK_EQ(gradient.values.size(), parameters.size());
   if (gradients.size() == 1 && gradients[0].weight == T{1})
     return prepare<T>(step, parameters, gradients[0].values, slots, norms);
   std::array<T, kBlock> sum;
+  bool is_small = true;
   for (std::size_t begin = 0; begin < parameters.size(); begin += kBlock) {
     const std::size_t size = std::min(kBlock, parameters.size() - begin);
     const std::span<T> block = std::span(sum).first(size);
     weighted_sum<T>(block, gradients, begin, width_);
-    prepare<T>(step, parameters.subspan(begin, size), block, part_of<T>(slots, begin, size), norms);
+    is_small =
+        prepare<T>(step, parameters.subspan(begin, size), block, part_of<T>(slots, begin, size), norms) && is_small;
   }
+  return is_small;
 }
 
 template <typename T>
-void UpdateRule::prepare(const UpdateStep& step, std::span<const T> parameters, std::span<const T> gradient,
+bool UpdateRule::prepare(const UpdateStep& step, std::span<const T> parameters, std::span<const T> gradient,
                          const SlotSpansOf<T>& slots, LayerNorms& norms) const {
   DISTTRAIN_CHECK(is_by_variable());
   const GradientTerms<T> terms{
       .scale = static_cast<T>(step.gradient_scale), .limit = static_cast<T>(limit_), .decay = T{0}};
   const LambNumbers<T> numbers = lamb_numbers<T>(optimizer_, step);
   std::array<T, kBlock> direction;
+  bool is_small = true;
   for (std::size_t begin = 0; begin < parameters.size(); begin += kBlock) {
     const std::size_t size = std::min(kBlock, parameters.size() - begin);
     const SlotSpansOf<T> moments = part_of<T>(slots, begin, size);
     const std::span<T> block = std::span(direction).first(size);
-    lamb_moments<T>(terms, numbers, gradient.subspan(begin, size), moments[0], moments[1], width_);
+    is_small =
+        lamb_moments<T>(terms, numbers, gradient.subspan(begin, size), moments[0], moments[1], width_) && is_small;
     lamb_direction<T>(numbers, block, parameters.subspan(begin, size), moments[0], moments[1], width_);
     norms.add<T>(parameters.subspan(begin, size), block);
   }
+  return is_small;
 }
 
 // Computes the direction a second time, because there is no memory to keep it.
 template <typename T>
-void UpdateRule::finish(const UpdateStep& step, double trust, Values<T> parameters,
+bool UpdateRule::finish(const UpdateStep& step, double trust, Values<T> parameters,
                         const std::type_identity_t<SlotSpansOf<T>>& slots) const {
   DISTTRAIN_CHECK(is_by_variable());
   const LambNumbers<T> numbers = lamb_numbers<T>(optimizer_, step);
   const auto rate = static_cast<T>(step.learning_rate * trust);
   std::array<T, kBlock> direction;
+  bool is_small = true;
   for (std::size_t begin = 0; begin < parameters.size(); begin += kBlock) {
     const std::size_t size = std::min(kBlock, parameters.size() - begin);
     const SlotSpansOf<T> moments = part_of<T>(slots, begin, size);
     const std::span<T> block = std::span(direction).first(size);
     lamb_direction<T>(numbers, block, parameters.subspan(begin, size), moments[0], moments[1], width_);
-    sgd<T>({}, rate, parameters.subspan(begin, size), block, width_);
+    is_small = sgd<T>({}, rate, parameters.subspan(begin, size), block, width_) && is_small;
   }
+  return is_small;
 }
 
 template <typename T>
@@ -232,14 +243,14 @@ double LayerNorms::trust() const {
 
 // The two types that parameters may have.
 #define DISTTRAIN_INSTANTIATE(T)                                                                                       \
-  template void UpdateRule::apply<T>(const UpdateStep&, std::span<T>, std::span<const T>, const SlotSpansOf<T>&)       \
+  template bool UpdateRule::apply<T>(const UpdateStep&, std::span<T>, std::span<const T>, const SlotSpansOf<T>&)       \
       const;                                                                                                           \
-  template void UpdateRule::apply_sum<T>(const UpdateStep&, std::span<T>, std::span<const WeightedGradientOf<T>>,      \
+  template bool UpdateRule::apply_sum<T>(const UpdateStep&, std::span<T>, std::span<const WeightedGradientOf<T>>,      \
                                          const SlotSpansOf<T>&) const;                                                 \
-  template void UpdateRule::prepare_sum<T>(const UpdateStep&, std::span<const T>,                                      \
+  template bool UpdateRule::prepare_sum<T>(const UpdateStep&, std::span<const T>,                                      \
                                            std::span<const WeightedGradientOf<T>>, const SlotSpansOf<T>&, LayerNorms&) \
       const;                                                                                                           \
-  template void UpdateRule::finish<T>(const UpdateStep&, double, std::span<T>, const SlotSpansOf<T>&) const;
+  template bool UpdateRule::finish<T>(const UpdateStep&, double, std::span<T>, const SlotSpansOf<T>&) const;
 DISTTRAIN_INSTANTIATE(float)
 DISTTRAIN_INSTANTIATE(double)
 #undef DISTTRAIN_INSTANTIATE

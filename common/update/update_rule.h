@@ -69,17 +69,20 @@ class UpdateRule {
   // lamb, ftrl and rmsprop with momentum > 0. Slots begin at 0.
   std::size_t slots() const;
 
+  // The four functions below return whether all that they have written is small (magnitude.h), and so is finite. This
+  // check costs no pass of its own.
+
   // Updates the parameters in one pass over memory. It works element by element, so a span may be updated in pieces, in
   // any order. Only lamb doesn't: it takes the span for a whole variable. See is_by_variable().
   template <typename T = float>
-  void apply(const UpdateStep& step, Values<T> parameters, ConstValues<T> gradient,
+  bool apply(const UpdateStep& step, Values<T> parameters, ConstValues<T> gradient,
              const std::type_identity_t<SlotSpansOf<T>>& slots) const;
 
   // Does the same with the weighted sum of several gradients, also in one pass over memory. Each gradient is as long as
   // the parameters. The gradients are added in the order of the span. A single gradient of weight 1 gives the same
   // result as apply().
   template <typename T = float>
-  void apply_sum(const UpdateStep& step, Values<T> parameters, WeightedGradients<T> gradients,
+  bool apply_sum(const UpdateStep& step, Values<T> parameters, WeightedGradients<T> gradients,
                  const std::type_identity_t<SlotSpansOf<T>>& slots) const;
 
   // True for lamb: an update needs norms over the whole variable. If a variable is updated in pieces, call
@@ -89,16 +92,16 @@ class UpdateRule {
   // Updates the slots with the weighted sum of several gradients, and adds to the variable's norms. The parameters
   // don't change.
   template <typename T = float>
-  void prepare_sum(const UpdateStep& step, ConstValues<T> parameters, WeightedGradients<T> gradients,
+  bool prepare_sum(const UpdateStep& step, ConstValues<T> parameters, WeightedGradients<T> gradients,
                    const std::type_identity_t<SlotSpansOf<T>>& slots, LayerNorms& norms) const;
   // Updates the parameters by the prepared slots. `trust`: LayerNorms::trust() of the whole variable.
   template <typename T = float>
-  void finish(const UpdateStep& step, double trust, Values<T> parameters,
+  bool finish(const UpdateStep& step, double trust, Values<T> parameters,
               const std::type_identity_t<SlotSpansOf<T>>& slots) const;
 
  private:
   template <typename T>
-  void prepare(const UpdateStep& step, std::span<const T> parameters, std::span<const T> gradient,
+  bool prepare(const UpdateStep& step, std::span<const T> parameters, std::span<const T> gradient,
                const SlotSpansOf<T>& slots, LayerNorms& norms) const;
 
   OptimizerConfig optimizer_;

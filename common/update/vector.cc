@@ -1,6 +1,8 @@
 #include "common/update/vector.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -38,18 +40,16 @@ struct MoveAverage {
   }
 };
 
-// An unsigned integer of the size of T, and the bits of an infinity.
+// An unsigned integer of the size of T.
 template <typename T>
 struct BitsOf;
 template <>
 struct BitsOf<float> {
   using Type = std::uint32_t;
-  static constexpr Type kInfinity = 0x7f80'0000u;
 };
 template <>
 struct BitsOf<double> {
   using Type = std::uint64_t;
-  static constexpr Type kInfinity = 0x7ff0'0000'0000'0000u;
 };
 
 // Finds the largest magnitude by comparing the bits of the magnitudes as integers. Infinities and NaNs have larger bits
@@ -120,10 +120,15 @@ void move_average(Values<T> average, ConstValues<T> values, double keep, VectorW
 }
 
 template <typename T>
-bool all_finite(ConstValues<T> values, VectorWidth width) {
+T largest_magnitude(ConstValues<T> values, VectorWidth width) {
   typename BitsOf<T>::Type largest = 0;
   run(width, LargestBits<T>{}, values.data(), values.size(), &largest);
-  return largest < BitsOf<T>::kInfinity;
+  return std::bit_cast<T>(largest);
+}
+
+template <typename T>
+bool all_finite(ConstValues<T> values, VectorWidth width) {
+  return std::isfinite(largest_magnitude<T>(values, width));
 }
 
 template <typename T>
@@ -174,6 +179,7 @@ double squared_norm_of_sum(WeightedGradients<T> gradients, double scale, Values<
   template void add_weighted<T>(std::span<T>, std::span<const T>, T, VectorWidth);                               \
   template void weighted_sum<T>(std::span<T>, std::span<const WeightedGradientOf<T>>, std::size_t, VectorWidth); \
   template void move_average<T>(std::span<T>, std::span<const T>, double, VectorWidth);                          \
+  template T largest_magnitude<T>(std::span<const T>, VectorWidth);                                              \
   template bool all_finite<T>(std::span<const T>, VectorWidth);                                                  \
   template void SquaredNorm::add<T>(std::span<const T>);                                                         \
   template double squared_norm<T>(std::span<const T>, VectorWidth);                                              \

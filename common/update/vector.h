@@ -47,6 +47,10 @@ void weighted_sum(Values<T> out, WeightedGradients<T> gradients, std::size_t fir
 template <typename T = float>
 void move_average(Values<T> average, ConstValues<T> values, double keep, VectorWidth width = best_vector_width());
 
+// The largest magnitude, 0 for no values. It is a NaN or an infinity if there is one among the values.
+template <typename T = float>
+T largest_magnitude(ConstValues<T> values, VectorWidth width = best_vector_width());
+
 // No NaN and no infinity.
 template <typename T = float>
 bool all_finite(ConstValues<T> values, VectorWidth width = best_vector_width());

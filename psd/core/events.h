@@ -60,7 +60,9 @@ struct PushArrived {
   Sequence sequence;
   Push push;
   std::uint64_t payload_bytes = 0;
-  bool nonfinite = false;  // true: the payload has a NaN or an infinity
+  // True: the payload has a NaN or an infinity, or an update with it would give one (async, ssp).
+  bool nonfinite = false;
+  double largest = 0.0;  // the largest magnitude in the payload
 };
 
 struct PullArrived {
@@ -71,6 +73,14 @@ struct PullArrived {
 // The store's answer to the action MeasureNorm. No other event comes between this action and the answer.
 struct NormMeasured {
   double norm2 = 0.0;
+  bool finite = true;  // false: the step would give parameters or slots that aren't finite
+};
+
+// An update has given parameters or slots that aren't finite, although the store didn't foresee it. The parameters
+// can't be used any more, so the core fails the job.
+struct UpdateFailed {
+  BucketId bucket;
+  bool was_lent = false;  // a worker could have changed the gradients after the shard had checked them
 };
 
 // Another shard tells the pacer which pushes it has staged.
@@ -136,9 +146,9 @@ struct MarksAwaited {
   Duration longest{};
 };
 
-using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, StagedArrived,
-                           CommitArrived, NewsArrived, PeerOpened, RosterSet, Fence, AttemptPrepared, AttemptAbandoned,
-                           CutOrdered, CutArrived, MarkArrived, MarksAwaited>;
+using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, UpdateFailed,
+                           StagedArrived, CommitArrived, NewsArrived, PeerOpened, RosterSet, Fence, AttemptPrepared,
+                           AttemptAbandoned, CutOrdered, CutArrived, MarkArrived, MarksAwaited>;
 
 // --- Actions
 
@@ -184,6 +194,7 @@ struct SetParameters {
 struct SumTerm {
   Landing landing;
   std::uint32_t examples = 0;  // its weight, > 0
+  double largest = 0.0;        // the largest magnitude in the push
 };
 
 // How to compute the mean gradient of a step in sync: sum(examples_i * gradient_i) / sum(examples_i) in the order of
@@ -201,10 +212,12 @@ struct SumAndApply {
   std::shared_ptr<const SumPlan> plan;
 };
 
-// Computes the squared norm of the plan's mean gradient over all buckets of the shard. The store answers with
-// NormMeasured, and keeps the sum for SumAndApply.
+// Finds out whether the plan's update would give only finite numbers, without changing anything. If `clips` is true,
+// computes the squared norm of the plan's mean gradient over all buckets of the shard instead, and keeps the sum for
+// SumAndApply: the scale, and so the update, isn't known yet. The store answers with NormMeasured.
 struct MeasureNorm {
   std::shared_ptr<const SumPlan> plan;
+  bool clips = false;
 };
 
 // For update rules that need norms of whole variables (UpdateRule::is_by_variable()). Computes the plan's mean gradient

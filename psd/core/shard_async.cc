@@ -12,11 +12,7 @@ namespace disttrain::psd {
 void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions) {
   const Push& push = event.push;
   const bool has_gradient = event.payload_bytes > 0 && !push.skipped;
-  if (has_gradient && !event.nonfinite) {
-    UpdateAt at = update_at();
-    at.state_weight = state_weight(member);
-    actions.push_back(Apply{Landing{Landing::Kind::kFrame, member.place, 0}, push.bucket, at});
-  }
+  if (has_gradient && !event.nonfinite) actions.push_back(apply_of(member, push.bucket));
   member.push_nonfinite = member.push_nonfinite || push.skipped || (has_gradient && event.nonfinite);
   member.push_wants = member.push_wants || push.want != Want::kNothing;
 
@@ -36,6 +32,20 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
     member.push_wants = false;
     answer_within_bound(actions);
   }
+}
+
+Apply ShardCore::apply_of(const MemberState& member, BucketId bucket) const {
+  UpdateAt at = update_at();
+  at.state_weight = state_weight(member);
+  return Apply{Landing{Landing::Kind::kFrame, member.place, 0}, bucket, at};
+}
+
+std::optional<Apply> ShardCore::update_by(const PushArrived& event) const {
+  const MemberState* member = members_.find(event.channel);
+  const bool has_gradient = event.payload_bytes > 0 && !event.push.skipped && !event.push.initial;
+  if (train_.mode == Mode::kSync || event.channel.value == 0 || member == nullptr || !has_gradient) return std::nullopt;
+  if (event.sequence <= member->last || !own_index(event.push.bucket)) return std::nullopt;
+  return apply_of(*member, event.push.bucket);
 }
 
 // Returns the weight of the state that this member pushes. With "mean" each worker's value counts for one of the

@@ -45,7 +45,9 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
   DISTTRAIN_CHECK_LT(0U, credits_);
   for (BucketId bucket : buckets_of(layout, shard_)) {
     own_index_[bucket.value] = static_cast<std::uint32_t>(buckets_.size());
-    buckets_.push_back(OwnBucket{bucket, layout.buckets[bucket.value].words * sizeof(float)});
+    const std::uint32_t first = slices_of(layout, bucket).front().variable;
+    buckets_.push_back(
+        OwnBucket{bucket, layout.buckets[bucket.value].words * sizeof(float), layout.model.variables[first].name});
   }
   if (options.awaits_values) {
     lacks_.assign(buckets_.size(), true);
@@ -359,6 +361,20 @@ UpdateAt ShardCore::update_at() const {
 void ShardCore::counted(Actions& actions, bool epoch_done) {
   if (epoch_done || finished()) actions.push_back(ReportNow{});
   if (auto verdict = pacer_.verdict()) fail_job(ErrorCode::kFailed, *verdict, actions);
+}
+
+void ShardCore::on(Instant, const UpdateFailed& event, Actions& actions) {
+  const OwnBucket& bucket = buckets_[own_index_[event.bucket.value]];
+  fail_job(
+      ErrorCode::kFailed,
+      "shard " + std::to_string(shard_.value) + ": after step " + std::to_string(version_.value) +
+          " parameters or slots aren't finite, in the bucket " + std::to_string(event.bucket.value) +
+          ", which begins with the variable \"" + bucket.first_variable +
+          "\". The step can't be skipped any more, because a part of it is applied. A smaller learning rate or "
+          "clipping may help; to go on from the newest checkpoint, submit the job again" +
+          (event.was_lent ? ". If a script writes to its gradients while they are pushed, let it wait for the answer"
+                          : ""),
+      actions);
 }
 
 void ShardCore::fail_job(ErrorCode code, std::string reason, Actions& actions) {

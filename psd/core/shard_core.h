@@ -51,6 +51,9 @@ class ShardCore {
   // belongs to another shard or has another length, or the step is too far ahead.
   Result<Landing> landing(ChannelId channel, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
 
+  // async, ssp: the update that the frame causes if its payload is finite. None if it causes none. Changes nothing.
+  std::optional<Apply> update_by(const PushArrived& event) const;
+
   // Handles an event and appends the resulting actions to `actions`.
   void step(Instant now, const Event& event, Actions& actions);
   // Handles a push frame without copying it into an Event, because push frames are the most frequent events.
@@ -69,6 +72,7 @@ class ShardCore {
   struct OwnBucket {
     BucketId id;
     std::uint64_t bytes = 0;
+    std::string first_variable;  // the variable with which it begins, for errors
   };
 
   // All modes: shard_core.cc.
@@ -77,6 +81,7 @@ class ShardCore {
   void on(Instant now, const PushArrived& event, Actions& actions);
   void on(Instant now, const PullArrived& event, Actions& actions);
   void on(Instant now, const NormMeasured& event, Actions& actions);
+  void on(Instant now, const UpdateFailed& event, Actions& actions);
   void on(Instant now, const StagedArrived& event, Actions& actions);
   void on(Instant now, const CommitArrived& event, Actions& actions);
   void on(Instant now, const NewsArrived& event, Actions& actions);
@@ -112,8 +117,10 @@ class ShardCore {
   void fail_job(ErrorCode code, std::string reason, Actions& actions);
   void counted(Actions& actions, bool epoch_done);
   bool finished() const;
+  bool clips() const { return train_.clip.kind == ClipKind::kGlobalNorm; }
   UpdateAt update_at() const;
   double state_weight(const MemberState& member) const;
+  Apply apply_of(const MemberState& member, BucketId bucket) const;
   std::optional<std::uint32_t> own_index(BucketId bucket) const;
 
   // async, ssp: shard_async.cc.

@@ -22,7 +22,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
 
   const std::uint32_t bucket = *own_index(push.bucket);
   const bool has_payload = event.payload_bytes > 0;
-  if (Status added = staging_.add(member.place, push, bucket, has_payload, event.nonfinite); !added) {
+  if (Status added = staging_.add(member.place, push, bucket, has_payload, event.nonfinite, event.largest); !added) {
     close(member, to_string(member.member.task) + ": " + added.error().message, actions);
     staging_.drop(member.place, push.clock);
     return;
@@ -94,10 +94,10 @@ std::optional<Staged> ShardCore::staged_set() const {
 void ShardCore::report_staged(const Staged& staged, Actions& actions) {
   reported_ = staged;
   measured_.reset();
-  if (train_.clip.kind == ClipKind::kGlobalNorm && !staged.nonfinite) {
+  if (!staged.nonfinite) {
     if (measured_ = plan_sum(staged.members, staged.step); measured_ != nullptr) {
       measuring_ = true;
-      actions.push_back(MeasureNorm{measured_});
+      actions.push_back(MeasureNorm{measured_, clips()});
       return;
     }
   }
@@ -111,6 +111,7 @@ void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
   if (!measuring_) return;
   measuring_ = false;
   reported_.norm2 = event.norm2;
+  reported_.nonfinite = !event.finite;
   if (is_pacer())
     decider_.staged(reported_, version_.next(), members_.roster().version);
   else
@@ -249,21 +250,22 @@ std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) 
   members.each([&](Rank rank) {
     const StagedPush* push = staged_push(rank, step);
     if (push == nullptr || !push->contributes()) return;
-    plan->terms.push_back(SumTerm{staging_.landing(members_.at(rank)->place, step), push->last.examples});
+    plan->terms.push_back(
+        SumTerm{staging_.landing(members_.at(rank)->place, step), push->last.examples, push->largest});
   });
   if (plan->terms.empty()) return nullptr;
   return plan;
 }
 
-// Plans the sum for a commit. If the pacer chose the set whose norm this shard has measured, the plan uses the sum from
-// that measurement, so that the store reads the gradients only once.
+// Plans the sum for a commit. If the pacer chose the set that this shard has reported, its plan is there. With clipping
+// the plan then uses the sum from the measurement of the norm, so that the store reads the gradients only once.
 std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
   const bool is_same = measured_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
   const std::shared_ptr<SumPlan> plan = is_same ? measured_ : plan_sum(commit.members, commit.step);
   if (plan == nullptr) return nullptr;
   plan->at = update_at();
   plan->scale = commit.scale;
-  plan->is_measured = is_same;
+  plan->is_measured = is_same && clips();
   return plan;
 }
 

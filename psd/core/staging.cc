@@ -1,5 +1,6 @@
 #include "psd/core/staging.h"
 
+#include <algorithm>
 #include <string>
 
 namespace disttrain::psd {
@@ -13,7 +14,8 @@ Landing Staging::landing(Place place, Step clock) const {
   return Landing{Landing::Kind::kStaging, place, static_cast<std::uint32_t>(clock.value % in_flight_)};
 }
 
-Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite) {
+Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite,
+                    double largest) {
   StagedPush& staged = at(place, push.clock);
   const auto refuse = [&push](const std::string& what) {
     return fail(ErrorCode::kData, "the push for step " + std::to_string(push.clock.value) + what);
@@ -31,6 +33,7 @@ Status Staging::add(Place place, const Push& push, std::uint32_t bucket, bool ha
     ++staged.buckets;
   }
   staged.nonfinite = staged.nonfinite || nonfinite || push.skipped;
+  staged.largest = std::max(staged.largest, largest);
   if (!push.last) return {};
   if (staged.buckets != buckets_ && !push.skipped && push.examples > 0)
     return refuse(" ended after " + std::to_string(staged.buckets) + " of the shard's " + std::to_string(buckets_) +
@@ -52,6 +55,7 @@ void Staging::drop(Place place, Step clock) {
   if (staged.complete) --complete_[clock.value % in_flight_];
   staged.clock = {};
   staged.complete = staged.nonfinite = false;
+  staged.largest = 0.0;
   staged.buckets = 0;
   staged.has.assign(buckets_, false);
 }

@@ -19,6 +19,7 @@ struct StagedPush {
   RosterVersion roster;
   bool complete = false;
   bool nonfinite = false;
+  double largest = 0.0;       // the largest magnitude in its payloads
   std::uint32_t buckets = 0;  // received
   std::vector<bool> has;      // by the bucket's number within the shard; true: the bucket has arrived
   Push last;                  // the push's last frame; valid once `complete` is true
@@ -37,8 +38,9 @@ class Staging {
   Landing landing(Place place, Step clock) const;
 
   // Notes a frame of a push whose step isn't committed yet. kData: the frame contradicts earlier frames. For example, a
-  // bucket came twice, or the last frame came before all buckets.
-  Status add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite);
+  // bucket came twice, or the last frame came before all buckets. `largest`: the largest magnitude in the payload.
+  Status add(Place place, const Push& push, std::uint32_t bucket, bool has_payload, bool nonfinite,
+             double largest = 0.0);
 
   // The worker's push for step `clock`; nullptr if no frame of it has arrived.
   const StagedPush* find(Place place, Step clock) const;

@@ -1,5 +1,7 @@
 #include "psd/store/shard.h"
 
+#include <cmath>
+
 #include "common/check.h"
 
 namespace disttrain::psd {
@@ -19,7 +21,12 @@ Result<std::span<const float>> Shard::lend(ChannelId channel, Sequence sequence,
 }
 
 void Shard::handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside) {
-  event.nonfinite = !payload.empty() && !store_.is_finite(event.push.bucket, payload);
+  event.largest = payload.empty() ? 0.0 : store_.largest(event.push.bucket, payload);
+  event.nonfinite = !std::isfinite(event.largest);
+  if (!event.nonfinite && !payload.empty() && store_.may_overflow(event.push.bucket, event.largest)) {
+    const std::optional<Apply> update = core_.update_by(event);
+    event.nonfinite = update && !store_.foresees_finite(*update);
+  }
   step(now, event, outside);
 }
 
@@ -37,29 +44,45 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
   core_.step(now, event, actions_);
   for (std::size_t i = 0; i < actions_.size(); ++i) {  // NormMeasured appends actions
     if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
+      const BucketId bucket = apply->bucket;
       outside.update_begins();
-      store_.apply(*apply);
+      const bool is_finite = store_.apply(*apply);
       outside.update_ended();
+      if (!is_finite) fail_update(now, bucket, i);
     } else if (const auto* set = std::get_if<SetParameters>(&actions_[i])) {
       store_.set(*set);
     } else if (const auto* sum = std::get_if<SumAndApply>(&actions_[i])) {
-      outside.before_update(sum->bucket);
+      const BucketId bucket = sum->bucket;
+      outside.before_update(bucket);
       outside.update_begins();
-      store_.sum_and_apply(*sum);
+      const bool is_finite = store_.sum_and_apply(*sum);
       outside.update_ended();
+      if (!is_finite) fail_update(now, bucket, i);
     } else if (const auto* prepare = std::get_if<PrepareUpdate>(&actions_[i])) {
       outside.update_begins();
-      store_.prepare(*prepare->plan);
+      const std::optional<BucketId> bad = store_.prepare(*prepare->plan);
       outside.update_ended();
+      if (bad) fail_update(now, *bad, i);
     } else if (const auto* measure = std::get_if<MeasureNorm>(&actions_[i])) {
-      const double norm2 = store_.norm2(*measure->plan);
-      core_.step(now, NormMeasured{norm2}, actions_);
+      const std::shared_ptr<const SumPlan> plan = measure->plan;
+      NormMeasured measured;
+      if (measure->clips)
+        measured.norm2 = store_.norm2(*plan);
+      else
+        measured.finite = store_.foresees_finite(*plan);
+      core_.step(now, measured, actions_);
     } else {
       if (const auto* close = std::get_if<CloseChannel>(&actions_[i])) store_.take_over(close->channel);
       outside.act(actions_[i]);
     }
   }
   is_handling_ = false;
+}
+
+// The actions that follow are dropped, because they would send parameters that aren't finite.
+void Shard::fail_update(Instant now, BucketId bucket, std::size_t at) {
+  actions_.erase(actions_.begin() + static_cast<std::ptrdiff_t>(at) + 1, actions_.end());
+  core_.step(now, UpdateFailed{bucket, store_.has_read_lent()}, actions_);
 }
 
 }  // namespace disttrain::psd

@@ -46,7 +46,7 @@ class Shard {
   void handle(Instant now, const Event& event, Outside& outside);
   // Handles a push frame without copying the event. `payload` is in the memory that landing() returned, or
   // was lent. Sets
-  // event.nonfinite if the payload has a NaN or an infinity.
+  // event.largest, and event.nonfinite if the payload has a NaN or an infinity, or if the update would give one.
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }
@@ -63,6 +63,8 @@ class Shard {
  private:
   template <typename AnyEvent>
   void step(Instant now, const AnyEvent& event, Outside& outside);
+  // Fails the job, because the update of action number `at` has given numbers that aren't finite.
+  void fail_update(Instant now, BucketId bucket, std::size_t at);
 
   ShardCore core_;
   ShardStore store_;

@@ -1,6 +1,7 @@
 #include "psd/store/shard_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/check.h"
@@ -8,6 +9,7 @@
 #include "common/initialize.h"
 #include "common/mutant.h"
 #include "common/stream_copy.h"
+#include "common/update/magnitude.h"
 #include "common/update/vector.h"
 
 namespace disttrain::psd {
@@ -24,6 +26,9 @@ std::uint64_t rounded_up_to_even(std::uint64_t words) {
   return words + words % 2;
 }
 
+// No job has such a large learning rate. Below it, one update of small numbers stays far below the limit of their type.
+constexpr double kUsualRate = 1000.0;
+
 std::uint64_t in_flight(const TrainSection& train) {
   return train.mode == Mode::kSync ? 1 + train.pipeline : 0;
 }
@@ -39,6 +44,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
     : rule_(options.train),
       state_rule_(options.train.state),
       average_(options.average),
+      has_usual_rate_(options.train.optimizer.learning_rate < kUsualRate),
       pushes_(static_cast<std::uint32_t>(in_flight(options.train))),
       words_(shard_words(layout, shard)),
       stride_(rounded_up_to_even(words_)),
@@ -204,16 +210,19 @@ void ShardStore::begin_averages() {
   if (has_average()) std::ranges::copy(parameters_.floats(), slot(rule_.slots()).begin());
 }
 
-bool ShardStore::is_finite(BucketId bucket, std::span<const float> payload) const {
-  return with_type(own(bucket).dtype,
-                   [payload]<typename T>(T) { return update::all_finite<T>(values_in<T>(payload)); });
+double ShardStore::largest(BucketId bucket, std::span<const float> payload) const {
+  return with_type(own(bucket).dtype, [payload]<typename T>(T) {
+    return static_cast<double>(update::largest_magnitude<T>(values_in<T>(payload)));
+  });
 }
 
-void ShardStore::apply(const Apply& action) {
+bool ShardStore::apply(const Apply& action) {
   gradients_.assign(1, PushedGradient{payload(action.landing, action.bucket), 1.0});
   total_weight_ = 1.0;
-  update(action.bucket, action.at, 1.0, false);
+  has_read_lent_ = !lent(action.landing, action.bucket).payload.empty();
+  const bool is_small = update(action.bucket, action.at, 1.0, false);
   lent(action.landing, action.bucket) = {};
+  return is_small || is_finite(own(action.bucket));
 }
 
 void ShardStore::set(const SetParameters& action) {
@@ -221,6 +230,7 @@ void ShardStore::set(const SetParameters& action) {
   const std::span<const float> values = payload(action.landing, action.bucket);
   std::ranges::copy(values, parameters().subspan(bucket.begin, bucket.words).begin());
   if (has_average()) std::ranges::copy(values, slot(rule_.slots()).subspan(bucket.begin).begin());
+  buckets_[action.bucket.value].is_small = false;
   lent(action.landing, action.bucket) = {};
 }
 
@@ -239,10 +249,45 @@ void ShardStore::weigh(const SumPlan& plan, BucketId bucket) {
   }
 }
 
-void ShardStore::sum_and_apply(const SumAndApply& action) {
+bool ShardStore::sum_and_apply(const SumAndApply& action) {
   weigh(*action.plan, action.bucket);
-  update(action.bucket, action.plan->at, action.plan->scale, action.plan->is_measured);
-  for (const SumTerm& term : action.plan->terms) lent(term.landing, action.bucket) = {};  // read for the last time
+  const bool is_small = update(action.bucket, action.plan->at, action.plan->scale, action.plan->is_measured);
+  has_read_lent_ = false;
+  for (const SumTerm& term : action.plan->terms) {
+    Lent& held = lent(term.landing, action.bucket);
+    has_read_lent_ = has_read_lent_ || !held.payload.empty();
+    held = {};  // read for the last time
+  }
+  return is_small || is_finite(own(action.bucket));
+}
+
+template <typename Test>
+bool ShardStore::all_values(const OwnBucket& bucket, const Test& test) {
+  return with_type(bucket.dtype, [&]<typename T>(T) {
+    Run whole;
+    whole.words = bucket.words;
+    bool all = test(std::span<const T>(values_of<T>(parameters_, 0, bucket, whole)));
+    for (std::size_t i = 0; i < rule_.slots(); ++i)
+      all = all && test(std::span<const T>(values_of<T>(slots_, i, bucket, whole)));
+    return all;
+  });
+}
+
+bool ShardStore::is_finite(const OwnBucket& bucket) {
+  if (DISTTRAIN_MUTANT(kOverflowUnseen)) return true;
+  return all_values(bucket, []<typename T>(std::span<const T> values) { return update::all_finite<T>(values); });
+}
+
+bool ShardStore::may_overflow(BucketId id, double gradients) {
+  OwnBucket& bucket = buckets_[id.value];
+  return with_type(bucket.dtype, [&]<typename T>(T) {
+    if (!has_usual_rate_ || !(gradients < static_cast<double>(update::kLargeGradient<T>))) return true;
+    if (bucket.is_small) return false;
+    bucket.is_small = all_values(bucket, []<typename U>(std::span<const U> values) {
+      return update::largest_magnitude<U>(values) < update::kLarge<U>;  // false for a NaN
+    });
+    return !bucket.is_small;
+  });
 }
 
 // The part of an array that belongs to this run (a part of a bucket). `memory` holds arrays that are laid out like the
@@ -300,50 +345,64 @@ update::SlotSpansOf<T> ShardStore::slots_of_run(const OwnBucket& bucket, const R
 
 // Goes through the buckets in ascending order, which is the order of each variable's elements. So the norms don't
 // depend on the layout.
-void ShardStore::prepare(const SumPlan& plan) {
+std::optional<BucketId> ShardStore::prepare(const SumPlan& plan) {
+  std::optional<BucketId> bad;
   std::fill(norms_.begin(), norms_.end(), update::LayerNorms());
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     OwnBucket& bucket = buckets_[id];
     if (bucket.words == 0) continue;
     if (bucket.is_owed) copy_owed(bucket);
     weigh(plan, BucketId(id));
-    with_type(bucket.dtype, [&]<typename T>(T) { prepare_runs<T>(bucket, plan); });
+    const bool is_small = with_type(bucket.dtype, [&]<typename T>(T) { return prepare_runs<T>(bucket, plan); });
+    if (!is_small && !is_finite(bucket)) bad = BucketId(id);
   }
+  return bad;
 }
 
 template <typename T>
-void ShardStore::prepare_runs(const OwnBucket& bucket, const SumPlan& plan) {
+bool ShardStore::prepare_runs(const OwnBucket& bucket, const SumPlan& plan) {
+  bool is_small = true;
   for (const Run& run : bucket.runs) {
     if (run.kind == VariableKind::kState) continue;
     const update::UpdateStep step{plan.at.learning_rate, plan.at.count, plan.scale / total_weight_, run.is_decayed};
-    rule_.prepare_sum<T>(step, values_of<T>(parameters_, 0, bucket, run),
-                         gradients_of<T>(bucket, run, plan.is_measured), slots_of_run<T>(bucket, run),
-                         norms_[run.variable]);
+    is_small = rule_.prepare_sum<T>(step, values_of<T>(parameters_, 0, bucket, run),
+                                    gradients_of<T>(bucket, run, plan.is_measured), slots_of_run<T>(bucket, run),
+                                    norms_[run.variable]) &&
+               is_small;
   }
+  return is_small;
 }
 
-void ShardStore::update(BucketId id, const UpdateAt& at, double scale, bool is_measured) {
+bool ShardStore::update(BucketId id, const UpdateAt& at, double scale, bool is_measured) {
   OwnBucket& bucket = buckets_[id.value];
   if (bucket.is_owed) copy_owed(bucket);
-  with_type(bucket.dtype, [&]<typename T>(T) { update_runs<T>(bucket, at, scale, is_measured); });
+  bucket.is_small =
+      with_type(bucket.dtype, [&]<typename T>(T) { return update_runs<T>(bucket, at, scale, is_measured); });
+  return bucket.is_small;
 }
 
 template <typename T>
-void ShardStore::update_runs(const OwnBucket& bucket, const UpdateAt& at, double scale, bool is_measured) {
+bool ShardStore::update_runs(const OwnBucket& bucket, const UpdateAt& at, double scale, bool is_measured) {
+  bool is_small = true;
   for (const Run& run : bucket.runs) {
     const update::UpdateStep step{at.learning_rate, at.count, scale / total_weight_, run.is_decayed};
     const std::span<T> values = values_of<T>(parameters_, 0, bucket, run);
+    bool is_run_small = true;
     if (run.kind == VariableKind::kState)
-      mix_state<T>(part_of<T>(run), static_cast<T>(at.state_weight * (DISTTRAIN_MUTANT(kStateScaled) ? scale : 1.0)),
-                   values);
+      is_run_small = mix_state<T>(part_of<T>(run),
+                                  static_cast<T>(at.state_weight * (DISTTRAIN_MUTANT(kStateScaled) ? scale : 1.0)),
+                                  values, values);
     else if (rule_.is_by_variable())
-      rule_.finish<T>(step, norms_[run.variable].trust(), values, slots_of_run<T>(bucket, run));
+      is_run_small = rule_.finish<T>(step, norms_[run.variable].trust(), values, slots_of_run<T>(bucket, run));
     else
-      rule_.apply_sum<T>(step, values, gradients_of<T>(bucket, run, is_measured), slots_of_run<T>(bucket, run));
+      is_run_small =
+          rule_.apply_sum<T>(step, values, gradients_of<T>(bucket, run, is_measured), slots_of_run<T>(bucket, run));
+    is_small = is_run_small && is_small;
     if (DISTTRAIN_MUTANT(kDoublesRounded))
       for (T& value : values) value = static_cast<T>(static_cast<float>(value));
     follow<T>(bucket, run);
   }
+  return is_small;
 }
 
 // Lets the averages follow the parameters of a run, after their update.
@@ -360,23 +419,38 @@ void ShardStore::follow(const OwnBucket& bucket, const Run& run) {
 
 // Workers push state (batch norm's statistics) as values, not as gradients: values += weight * (mean - values). The
 // mean is over `pushed`; with train.state = "lowest_rank" it is the first of them, because they are in the order of the
-// ranks. With weight 1 the result is exactly the mean.
+// ranks. With weight 1 the result is exactly the mean. `out` may be `values`.
 template <typename T>
-void ShardStore::mix_state(std::span<const update::WeightedGradientOf<T>> pushed, T weight, std::span<T> values) {
-  if (weight == T{0}) return;
+bool ShardStore::mix_state(std::span<const update::WeightedGradientOf<T>> pushed, T weight, std::span<const T> values,
+                           std::span<T> out) {
+  if (weight == T{0}) return true;
   if (state_rule_ == StateRule::kLowestRank && !DISTTRAIN_MUTANT(kLowestRankIgnored)) pushed = pushed.first(1);
   T total = 0;
   for (const auto& part : pushed) total += part.weight;
+  bool is_small = true;
   for (std::size_t i = 0; i < values.size(); ++i) {
     T sum = 0;
     for (const auto& part : pushed) sum += part.weight * part.values[i];
     const T mean = pushed.size() == 1 ? pushed[0].values[i] : sum / total;
-    values[i] = weight == T{1} ? mean : values[i] + weight * (mean - values[i]);
+    out[i] = weight == T{1} ? mean : values[i] + weight * (mean - values[i]);
+    is_small = is_small && std::abs(out[i]) < update::kLarge<T>;
   }
+  return is_small;
 }
 
 std::uint64_t ShardStore::bytes() const {
   return arena_.bytes() + (copy_ ? parameters_.size() + slots_.size() : 0);
 }
+
+// foresight.cc uses these.
+#define DISTTRAIN_INSTANTIATE(T)                                                                                \
+  template std::span<T> ShardStore::values_of<T>(Memory&, std::uint64_t, const OwnBucket&, const Run&);         \
+  template std::span<const update::WeightedGradientOf<T>> ShardStore::part_of<T>(const Run&);                   \
+  template update::SlotSpansOf<T> ShardStore::slots_of_run<T>(const OwnBucket&, const Run&);                    \
+  template bool ShardStore::mix_state<T>(std::span<const update::WeightedGradientOf<T>>, T, std::span<const T>, \
+                                         std::span<T>);
+DISTTRAIN_INSTANTIATE(float)
+DISTTRAIN_INSTANTIATE(double)
+#undef DISTTRAIN_INSTANTIATE
 
 }  // namespace disttrain::psd

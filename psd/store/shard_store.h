@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -72,18 +73,29 @@ class ShardStore {
   // Copies what this channel's worker has lent. From then on the worker may write to its memory.
   void take_over(ChannelId lender);
 
-  void apply(const Apply& action);
+  // An update returns whether all that it has written is finite. prepare() returns a bucket whose slots aren't.
+  bool apply(const Apply& action);
   void set(const SetParameters& action);
-  void sum_and_apply(const SumAndApply& action);
+  bool sum_and_apply(const SumAndApply& action);
   // For update rules that need norms of whole variables: the first half of the plan's update. Changes slots but no
   // parameters.
-  void prepare(const SumPlan& plan);
+  std::optional<BucketId> prepare(const SumPlan& plan);
+  // Whether the newest apply() or sum_and_apply() has read memory of a worker.
+  bool has_read_lent() const { return has_read_lent_; }
+
+  // Whether an update of the bucket might give a number that isn't finite. `gradients`: the largest magnitude that the
+  // sum of the gradients may have. The answer is false, and costs nothing, as long as all numbers are of a usual size.
+  bool may_overflow(BucketId bucket, double gradients);
+  // Whether the update would give only finite numbers. Computes the update, but changes nothing. The second function
+  // looks at all buckets, and computes nothing if they can't overflow.
+  bool foresees_finite(const Apply& action);
+  bool foresees_finite(const SumPlan& plan);
   // Returns the squared norm of the plan's mean gradient. Keeps the sums, so that a SumAndApply of the same plan
   // doesn't read the gradients again.
   double norm2(const SumPlan& plan);
 
-  // Whether the values that landing() has received for the bucket have no NaN and no infinity.
-  bool is_finite(BucketId bucket, std::span<const float> payload) const;
+  // The largest magnitude of the values that landing() has received for the bucket. Not finite if a value isn't.
+  double largest(BucketId bucket, std::span<const float> payload) const;
 
   // The bucket's current values, all of the same version.
   std::span<const float> parameters(BucketId bucket) const;
@@ -130,6 +142,8 @@ class ShardStore {
     DType dtype = DType::kFloat32;
     std::vector<Run> runs;
     bool is_owed = false;  // true: the copy that is being made still lacks this bucket
+    // True: all parameters and slots were small (common/update/magnitude.h) after the newest update. False: not known.
+    bool is_small = false;
   };
 
   // Where the payload that came for this landing is.
@@ -147,12 +161,22 @@ class ShardStore {
   const OwnBucket& own(BucketId bucket) const;
   void initialize_all(const Layout& layout, std::uint64_t seed, const std::function<bool()>& is_cancelled);
   void weigh(const SumPlan& plan, BucketId bucket);
-  void update(BucketId id, const UpdateAt& at, double scale, bool is_measured);
+  // The functions that update return whether all that they have written is small.
+  bool update(BucketId id, const UpdateAt& at, double scale, bool is_measured);
   // T is the type of the bucket's elements, float or double.
   template <typename T>
-  void update_runs(const OwnBucket& bucket, const UpdateAt& at, double scale, bool is_measured);
+  bool update_runs(const OwnBucket& bucket, const UpdateAt& at, double scale, bool is_measured);
   template <typename T>
-  void prepare_runs(const OwnBucket& bucket, const SumPlan& plan);
+  bool prepare_runs(const OwnBucket& bucket, const SumPlan& plan);
+  // Calls `test` for all parameters and slots of the bucket, and returns whether it was true for all.
+  template <typename Test>
+  bool all_values(const OwnBucket& bucket, const Test& test);
+  bool is_finite(const OwnBucket& bucket);
+  bool would_be_finite(const OwnBucket& bucket, const UpdateAt& at, double scale);
+  template <typename T>
+  bool would_runs_be_finite(const OwnBucket& bucket, const UpdateAt& at, double scale);
+  template <typename T>
+  void foresee_norms(const OwnBucket& bucket, const SumPlan& plan);
   template <typename T>
   void add_norm2(const OwnBucket& bucket, double& sum);
   template <typename T>
@@ -167,12 +191,14 @@ class ShardStore {
   template <typename T>
   update::SlotSpansOf<T> slots_of_run(const OwnBucket& bucket, const Run& run);
   template <typename T>
-  void mix_state(std::span<const update::WeightedGradientOf<T>> pushed, T weight, std::span<T> values);
+  bool mix_state(std::span<const update::WeightedGradientOf<T>> pushed, T weight, std::span<const T> values,
+                 std::span<T> out);
 
   // Constant.
   const update::UpdateRule rule_;
   const StateRule state_rule_;
   const double average_;
+  const bool has_usual_rate_;       // the learning rate is so small that small numbers give no large steps
   const std::uint32_t pushes_;      // sync: how many pushes of a worker may wait for a commit
   std::uint64_t words_ = 0;         // of the shard
   std::uint64_t stride_ = 0;        // words_, rounded up so that each array begins at an even word
@@ -200,6 +226,7 @@ class ShardStore {
   // The parts of gradients_ that belong to one run. The one of the run's type is used.
   std::tuple<std::vector<update::WeightedGradientOf<float>>, std::vector<update::WeightedGradientOf<double>>> parts_;
   double total_weight_ = 1.0;
+  bool has_read_lent_ = false;
   // By variable: the norms that prepare() has computed. Empty if the update rule needs none.
   std::vector<update::LayerNorms> norms_;
 };

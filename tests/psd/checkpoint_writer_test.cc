@@ -7,6 +7,7 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <filesystem>
+#include <limits>
 
 #include "tests/psd/gated_files.h"
 #include "tests/psd/shell_fixture.h"
@@ -50,6 +51,7 @@ class CheckpointWriterTest : public testing::Test {
   std::shared_ptr<const ShardCopy> copy() {
     copy_ = std::make_shared<ShardCopy>(elements_, 0);
     std::fill(copy_->all().begin(), copy_->all().end(), 0.5F);
+    if (bad_) copy_->all()[*bad_] = std::numeric_limits<float>::quiet_NaN();
     return ShardCopy::lend(copy_);
   }
   std::string folder(std::uint64_t attempt) const { return folder_ + "/" + std::to_string(attempt); }
@@ -60,6 +62,7 @@ class CheckpointWriterTest : public testing::Test {
   ShardJobPtr job_;
   std::uint64_t elements_ = 0;
   std::shared_ptr<ShardCopy> copy_;
+  std::optional<std::size_t> bad_;  // this word of the copy is a NaN
   std::optional<Result<WrittenShard>> written_;
   CheckpointWriter writer_{files_, [this](std::function<void()> task) { asio::post(loop_, std::move(task)); }};
 };
@@ -74,6 +77,16 @@ TEST_F(CheckpointWriterTest, FileIsWholeSyncedAndTheCopyFreeWhenItIsTold) {
   EXPECT_FALSE(writer_.is_busy());
   EXPECT_GT(writer_.pieces(), 0U);
   EXPECT_EQ(files_.being_written(), 0);
+}
+
+TEST_F(CheckpointWriterTest, ACopyWithANanIsNotWritten) {
+  ASSERT_TRUE(prepare(1));
+  bad_ = elements_ - 1;
+  write(1);
+  const Result<WrittenShard> done = answer();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kData);
+  EXPECT_THAT(done.error().message, HasSubstr("has a NaN or an infinity in its parameters"));
 }
 
 TEST_F(CheckpointWriterTest, ShardThatWasNotPreparedIsNotWritten) {

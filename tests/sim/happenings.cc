@@ -66,6 +66,7 @@ const char* to_string(Happening happening) {
       "computation dropped",
       "loss not finite",
       "gradient not finite",
+      "gradient as large as possible",
       "step skipped",
       "data read for a long time",
       "checkpoint restored for a long time",

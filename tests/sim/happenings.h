@@ -78,6 +78,7 @@ enum class Happening : std::uint8_t {
   kComputeDropped,
   kNonfiniteLoss,
   kNonfiniteGradient,
+  kHugeGradient,
   kSkippedStep,
   // Work that takes longer than Timeouts::setup, or that is abandoned because a newer order came.
   kLongData,

@@ -59,6 +59,7 @@ constexpr Planted kAll[] = {
      "sync: state is the mean, although the job takes the lowest rank's", "I7"},
     {Mutant::kLentForEver, "lent-for-ever", "sync: a shard reads what a worker has lent after its channel has ended",
      "I7"},
+    {Mutant::kOverflowUnseen, "overflow-unseen", "a shard applies an update that overflows", "I5 I7 I34"},
     {Mutant::kDoublesRounded, "doubles-rounded", "float64 parameters are rounded to float32", "I5 I7"},
     {Mutant::kSlotsNotRestored, "slots-not-restored", "a checkpoint's slots aren't restored", "I18"},
     {Mutant::kInitIgnored, "init-ignored", "checkpoint.init_from is ignored", "I18"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/update/schedule.h"
 
@@ -147,6 +148,9 @@ void ShardTwin::after(bool is_open) {
   }
   before_.reset();
   if (is_sync()) expect_steps();
+  if (!expects_finite())
+    laws_.violated("I34: parameters or slots of " + name() + " aren't finite at version " +
+                   std::to_string(shard_.core().version().value));
   if (!same_bits(values(), expected_) || !has_slots_expected())
     laws_.violated(std::string(is_sync() ? "I7: " : "I3, I5: ") + name() + " at version " +
                    std::to_string(shard_.core().version().value) +
@@ -163,7 +167,8 @@ void ShardTwin::is_gradient(const Push& push, std::span<const float> payload, do
     const std::span<const T> values = values_in<T>(payload);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const T expected = coefficient<T>(begin + i * sizeof(T) / sizeof(float)) * static_cast<T>(records);
-      if (values[i] != expected && std::isfinite(values[i]))
+      const bool is_spoiled = !(std::abs(values[i]) < std::numeric_limits<T>::max());
+      if (values[i] != expected && !is_spoiled)
         return laws_.violated("I24: a frame of bucket " + std::to_string(push.bucket.value) + " has " +
                               std::to_string(values[i]) + " instead of " + std::to_string(expected));
     }
@@ -263,10 +268,21 @@ Decision ShardTwin::own_decision(Step step) {
   for (const Member& member : decision.members)
     decision.skip = decision.skip || workers_[member].staged[step].nonfinite;
   const ClipConfig& clip = job_.config.train.clip;
-  if (decision.skip || clip.kind != ClipKind::kGlobalNorm) return decision;
-  const double norm2 = norm2_of(parts_of(step, decision.members));
-  const double norm = std::sqrt(norm2);
-  if (norm > clip.value) decision.scale = clip.value / norm;
+  if (decision.skip) return decision;
+  const std::vector<const Staged*> parts = parts_of(step, decision.members);
+  if (clip.kind == ClipKind::kGlobalNorm) {
+    const double norm = std::sqrt(norm2_of(parts));
+    if (!std::isfinite(norm)) decision.skip = true;
+    if (!decision.skip && norm > clip.value) decision.scale = clip.value / norm;
+    return decision;
+  }
+  // If the step would give numbers that aren't finite, it is skipped.
+  const std::vector<float> before = expected_;
+  const std::vector<std::vector<float>> slots_before = expected_slots_;
+  apply_step(step, 1.0, parts);
+  decision.skip = !expects_finite();
+  expected_ = before;
+  expected_slots_ = slots_before;
   return decision;
 }
 
@@ -330,18 +346,21 @@ void ShardTwin::add_step(Step step, const Decision& decision) {
   const ClipConfig& clip = job_.config.train.clip;
   if (clip.kind == ClipKind::kGlobalNorm && !decision.skip)
     laws_.norm_is(run_, clip, job_.layout.shards, step, id_, norm2_of(parts));
+  if (!decision.skip) apply_step(step, decision.scale, parts);
+  for (auto& [member, worker] : workers_)
+    std::erase_if(worker.staged, [step](const auto& staged) { return staged.first < step; });
+}
+
+void ShardTwin::apply_step(Step step, double scale, const std::vector<const Staged*>& parts) {
   const double rate = update::learning_rate(job_.config.train, step.value - 1, roster_.members.size());
   std::size_t at = 0;
   for (const BucketId bucket : buckets_) {
     std::vector<Pushed> gradients;
-    const double total = decision.skip ? 0.0 : weigh(parts, bucket, gradients);
-    if (!gradients.empty() && total > 0.0)
-      update(bucket, at, {rate, step.value - 1, decision.scale / total}, gradients, 1.0);
+    const double total = weigh(parts, bucket, gradients);
+    if (!gradients.empty() && total > 0.0) update(bucket, at, {rate, step.value - 1, scale / total}, gradients, 1.0);
     at += job_.layout.buckets[bucket.value].words;
   }
-  if (rule_.is_by_variable() && !decision.skip) update_variables({rate, step.value - 1, decision.scale}, parts);
-  for (auto& [member, worker] : workers_)
-    std::erase_if(worker.staged, [step](const auto& staged) { return staged.first < step; });
+  if (rule_.is_by_variable()) update_variables({rate, step.value - 1, scale}, parts);
 }
 
 // ---- ssp

@@ -91,6 +91,7 @@ class ShardTwin {
     float weight = 1.0F;
   };
   std::vector<Part> kinds_in(BucketId bucket) const;
+  // Applies a frame, unless this would give numbers that aren't finite.
   void apply(const Member& from, BucketId bucket, std::span<const float> payload);
   void update(BucketId bucket, std::size_t at, const update::UpdateStep& step, const std::vector<Pushed>& gradients,
               double state_weight);
@@ -110,6 +111,8 @@ class ShardTwin {
   std::span<float> expected_of(BucketId bucket);
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   bool is_finite(BucketId bucket, std::span<const float> payload) const;
+  // Whether the expected parameters and slots are finite.
+  bool expects_finite() const;
   void stage(Worker& worker, const Push& push, std::span<const float> payload);
   // Of the workers that are at work, the clock of the slowest one. If none is at work, the highest clock so far.
   Step slowest() const;
@@ -121,6 +124,7 @@ class ShardTwin {
   std::vector<const Staged*> parts_of(Step step, const std::vector<Member>& members);
   double weigh(const std::vector<const Staged*>& parts, BucketId bucket, std::vector<Pushed>& gradients) const;
   void add_step(Step step, const Decision& decision);
+  void apply_step(Step step, double scale, const std::vector<const Staged*>& parts);
   void acknowledged(const Member& worker, Sequence upto);
   std::vector<float> values() const;
   bool has_slots_expected() const;

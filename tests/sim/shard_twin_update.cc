@@ -33,11 +33,28 @@ void ShardTwin::apply(const Member& from, BucketId bucket, std::span<const float
     const bool is_lowest = !roster_.members.empty() && roster_.members.front() == from;
     state_weight = is_lowest ? 1.0 : 0.0;
   }
+  const std::vector<float> before = expected_;
+  const std::vector<std::vector<float>> slots_before = expected_slots_;
   std::size_t at = 0;
   for (const BucketId own : buckets_) {
     if (own == bucket) update(bucket, at, {rate, version_.value, 1.0}, {{payload, 1.0F}}, state_weight);
     at += job_.layout.buckets[own.value].words;
   }
+  if (expects_finite()) return;
+  expected_ = before;
+  expected_slots_ = slots_before;
+}
+
+bool ShardTwin::expects_finite() const {
+  std::size_t at = 0;
+  for (const BucketId bucket : buckets_) {
+    const std::size_t words = job_.layout.buckets[bucket.value].words;
+    if (!is_finite(bucket, std::span(expected_).subspan(at, words))) return false;
+    for (const std::vector<float>& slot : expected_slots_)
+      if (!is_finite(bucket, std::span(slot).subspan(at, words))) return false;
+    at += words;
+  }
+  return true;
 }
 
 // Updates a bucket that begins at index `at` of expected_.

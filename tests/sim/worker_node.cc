@@ -440,7 +440,7 @@ float WorkerNode::compute_gradients(const workerd::Compute& action) {
   });
   records_[action.gradients] = static_cast<double>(sum);
   if (action.clip_norm > 0.0) workerd::clip_to_norm(order_.layout, gradient, action.clip_norm);
-  return spoil(gradient) ? std::numeric_limits<float>::quiet_NaN() : sum;
+  return spoil(gradient, action.step) ? std::numeric_limits<float>::quiet_NaN() : sum;
 }
 
 void WorkerNode::end_computation(float loss) {
@@ -455,21 +455,27 @@ void WorkerNode::end_computation(float loss) {
   }
 }
 
-// In some steps, makes the loss or one element of the gradient NaN. Returns true if the loss must be NaN.
-bool WorkerNode::spoil(std::vector<float>& gradient) {
+// In some steps, makes the loss or one element of the gradient NaN, or the element so large that updates with it
+// overflow. Returns true if the loss must be NaN.
+bool WorkerNode::spoil(std::vector<float>& gradient, std::uint64_t step) {
   const auto often = jobs_.nonfinite.find(config_.job.name);
   if (often == jobs_.nonfinite.end() || !world_.chance(often->second)) return false;
   const bool is_loss = world_.chance(500);
-  world_.count(is_loss ? Happening::kNonfiniteLoss : Happening::kNonfiniteGradient);
+  // Not drawn, so that the runs of all seeds stay as they are.
+  const bool is_huge = !is_loss && step % 3 == 0 && config_.train.clip.kind != ClipKind::kGlobalNorm;
+  world_.count(is_loss   ? Happening::kNonfiniteLoss
+               : is_huge ? Happening::kHugeGradient
+                         : Happening::kNonfiniteGradient);
   if (is_loss) return true;
   // The doubles come first. Each of them has one word more than a float.
   const ModelSpec& model = order_.layout.model;
   const std::uint64_t doubles = word_count(model) - element_count(model);
   const std::uint64_t element = world_.random().below(element_count(model));
   if (element < doubles)
-    as_doubles(std::span(gradient).first(2 * doubles))[element] = std::numeric_limits<double>::quiet_NaN();
+    as_doubles(std::span(gradient).first(2 * doubles))[element] =
+        is_huge ? std::numeric_limits<double>::max() : std::numeric_limits<double>::quiet_NaN();
   else
-    gradient[doubles + element] = std::numeric_limits<float>::quiet_NaN();
+    gradient[doubles + element] = is_huge ? std::numeric_limits<float>::max() : std::numeric_limits<float>::quiet_NaN();
   return false;
 }
 

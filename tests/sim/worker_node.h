@@ -92,7 +92,7 @@ class WorkerNode final : public TaskNode {
   void for_each_variable(std::vector<float>& flat, const Body& body);
   float compute_gradients(const workerd::Compute& action);
   void end_computation(float loss);
-  bool spoil(std::vector<float>& gradient);
+  bool spoil(std::vector<float>& gradient, std::uint64_t step);
   void carry_out(const workerd::Recompute& action);
   void carry_out(const workerd::DropCompute& action);
   void begin_computation();

@@ -1,6 +1,7 @@
 #include "chiefd/core/job/invariants.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <variant>
 
@@ -12,8 +13,10 @@ namespace {
 // Each function returns the problem that it found. An empty text means that the invariant holds.
 using Problem = std::string;
 
-bool is_one_of(Stage stage, const std::set<Stage>& stages) {
-  return stages.count(stage) != 0;
+// A list and no set, because the simulator checks all invariants after each event.
+template <typename T>
+bool is_one_of(T one, std::initializer_list<T> some) {
+  return std::find(some.begin(), some.end(), one) != some.end();
 }
 
 // True if the shards may have applied pushes in this generation.
@@ -36,7 +39,7 @@ bool has_closed(const JobParts& job) {
 
 Problem state_fits_stage(const JobParts& job) {
   const JobState state = job.condition.state();
-  const auto is_any = [state](const std::set<JobState>& states) { return states.count(state) != 0; };
+  const auto is_any = [state](std::initializer_list<JobState> states) { return is_one_of(state, states); };
   const bool is_at_work = is_any({JobState::kRunning, JobState::kPaused, JobState::kStopping});
   bool fits = true;
   switch (job.stage.at()) {

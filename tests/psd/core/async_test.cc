@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "common/interval_set.h"
@@ -190,6 +192,25 @@ TEST(Sync, ANanInStateSkipsTheStep) {
     EXPECT_EQ(cluster.model(), before);
     EXPECT_EQ(cluster.node(0).shard.core().report().skipped, 1U);
   }
+}
+
+// The gradient is finite, but its square isn't.
+TEST(Async, AnUpdateThatOverflowsIsSkipped) {
+  TrainSection train = async_train(0);
+  train.optimizer.rule = Rule::kAdam;
+  AsyncTraining run(1, train, 1, 1);
+  const std::vector<float> before = run.cluster.model();
+  std::vector<float> gradient(22, 0.0F);  // only the first bucket has a gradient
+  gradient[1] = std::numeric_limits<float>::max();
+  push_all(run.cluster, run.models[0], 1, gradient, {});
+  run.cluster.deliver_all(run.random);
+  EXPECT_EQ(run.cluster.model(), before);
+  EXPECT_EQ(run.models[0].outcomes.back(), PushOutcome::kSkipped);
+  EXPECT_EQ(run.report().skipped, 1U);
+  push_all(run.cluster, run.models[0], 2, random_gradient(1, 0, 2, 22), {});
+  run.cluster.deliver_all(run.random);
+  EXPECT_EQ(run.models[0].outcomes.back(), PushOutcome::kApplied);
+  EXPECT_NE(run.cluster.model(), before);
 }
 
 TEST(Frames, ADuplicateChangesNothingAndIsAnswered) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "common/update/schedule.h"
@@ -217,6 +219,29 @@ TEST(SyncNonfinite, SkipsTheStepOnAllShardsAndCountsIt) {
   const PacerReport report = run.cluster.node(0).shard.core().report();
   EXPECT_EQ(report.global_step, Step(1));
   EXPECT_EQ(report.skipped, 1U);
+}
+
+// All gradients are finite, but their sum isn't: at one shard, in one element. Then all shards skip the step.
+TEST(SyncNonfinite, AStepThatOverflowsIsSkippedOnAllShards) {
+  for (const Rule rule : {Rule::kMomentum, Rule::kAdam, Rule::kLamb}) {
+    TrainSection train = sync_train(0);
+    train.optimizer.rule = rule;
+    SyncTraining run(3, train, 2, 5);
+    for (std::uint64_t clock = 1; clock <= 3; ++clock) {
+      const std::vector<float> before = run.cluster.model();
+      for (std::uint32_t w : {0U, 1U}) {
+        std::vector<float> gradient = random_gradient(5, w, clock, 22);
+        if (clock == 2) gradient[9] = std::numeric_limits<float>::max();
+        push_all(run.cluster, run.models[w], clock, gradient, {});
+      }
+      run.cluster.deliver_all(run.random);
+      EXPECT_EQ(run.cluster.failed, "");
+      EXPECT_EQ(run.cluster.model() == before, clock == 2);
+    }
+    EXPECT_EQ(run.models[0].outcomes[1], PushOutcome::kVetoed);
+    EXPECT_EQ(run.cluster.node(0).shard.core().report().skipped, 1U);
+    for (const float value : run.cluster.model()) EXPECT_TRUE(std::isfinite(value));
+  }
 }
 
 TEST(SyncNonfinite, TooManyInARowFailTheJob) {

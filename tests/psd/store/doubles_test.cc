@@ -78,7 +78,7 @@ std::vector<std::vector<float>> trained(const Layout& layout, const TrainSection
             for (std::size_t i = 0; i < words.size(); ++i)
               words[i] = static_cast<float>(pushed(kDoubles + i, place, step));
           }
-          EXPECT_TRUE(store.is_finite(id, words));
+          EXPECT_TRUE(std::isfinite(store.largest(id, words)));
         }
       }
       if (train.clip.kind == ClipKind::kGlobalNorm) {
@@ -168,13 +168,13 @@ TEST(StoreOfDoubles, NanAndInfinityAreFoundInTheBucketsOwnType) {
   const std::span<double> values = as_doubles(std::span(words));
   // The upper word of this number is an infinity if it is read as a float.
   values[3] = std::bit_cast<double>(std::uint64_t{0x7f80'0000'0000'0000});
-  EXPECT_TRUE(store.is_finite(BucketId(0), words));
+  EXPECT_TRUE(std::isfinite(store.largest(BucketId(0), words)));
   values[3] = std::numeric_limits<double>::infinity();
-  EXPECT_FALSE(store.is_finite(BucketId(0), words));
+  EXPECT_FALSE(std::isfinite(store.largest(BucketId(0), words)));
   std::vector<float> floats(kFloats);
-  EXPECT_TRUE(store.is_finite(BucketId(1), floats));
+  EXPECT_TRUE(std::isfinite(store.largest(BucketId(1), floats)));
   floats[1] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_FALSE(store.is_finite(BucketId(1), floats));
+  EXPECT_FALSE(std::isfinite(store.largest(BucketId(1), floats)));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/memory_plan.h"
 #include "tests/psd/core/shard_cluster.h"
@@ -55,6 +56,45 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
   Reenters outside;
   outside.shard = &shard;
   EXPECT_DEATH(shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside), "check failed");
+}
+
+// A worker writes an infinity to its gradients after the shard has checked them. The shard reads lent memory twice, so
+// it applies the infinity. It notices this in the result, and sends no parameters.
+TEST(Shard, GradientsThatChangeAfterTheirCheckFailTheJob) {
+  struct Races final : Outside {
+    std::vector<float> lent = std::vector<float>(4, 0.5F);
+    std::size_t replies = 0;
+    std::string failed;
+    void act(const Action& action) override {
+      if (const auto* fail = std::get_if<FailJob>(&action)) failed = fail->reason;
+      replies += std::holds_alternative<Reply>(action) ? 1 : 0;
+    }
+    void before_update(BucketId) override {}
+    void update_begins() override { lent[2] = std::numeric_limits<float>::infinity(); }
+    void update_ended() override {}
+  };
+  ShardOptions options;
+  options.train.mode = Mode::kAsync;
+  options.roster = roster_of(1);
+  StoreOptions memory;
+  memory.train = options.train;
+  memory.places = 1;
+  Shard shard(small_layout(1), options, memory, {});
+  Races outside;
+  shard.handle(Instant(), ChannelOpened{ChannelId(1), worker(0)}, outside);
+  PushArrived event;
+  event.channel = ChannelId(1);
+  event.sequence = Sequence(1);
+  event.push.clock = Step(1);
+  event.push.want = Want::kBucket;
+  event.payload_bytes = outside.lent.size() * sizeof(float);
+  const auto read = shard.lend(event.channel, event.sequence, event.push, outside.lent, nullptr);
+  ASSERT_TRUE(read) << read.error().message;
+  shard.handle_push(Instant(), event, *read, outside);
+  EXPECT_FALSE(event.nonfinite);
+  EXPECT_THAT(outside.failed, testing::HasSubstr("aren't finite, in the bucket 0, which begins with the variable"));
+  EXPECT_THAT(outside.failed, testing::HasSubstr("If a script writes to its gradients while they are pushed"));
+  EXPECT_EQ(outside.replies, 0U);
 }
 
 // Three variables. v7 and v3 are trainable. v12 is state: workers send its value instead of a gradient. In sync, the
