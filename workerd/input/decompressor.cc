@@ -29,7 +29,12 @@ class GzipDecompressor final : public Decompressor {
   Step step(std::span<const std::byte> in, std::span<std::byte> out) override {
     in = in.first(std::min(in.size(), kMaxPiece));
     out = out.first(std::min(out.size(), kMaxPiece));
-    if (in.empty() && is_between_) return {};
+    // Tapes and some backup programs fill the file with zeros behind the last member. gzip and Python skip them, too.
+    if (is_between_) {
+      const auto member = std::find_if(in.begin(), in.end(), [](std::byte byte) { return byte != std::byte{0}; });
+      if (in.empty() || member != in.begin())
+        return {static_cast<std::size_t>(member - in.begin()), 0, std::nullopt, false};
+    }
     is_between_ = false;
     // The cast is safe, because zlib only reads the bytes.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));

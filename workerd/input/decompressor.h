@@ -52,7 +52,7 @@ class Decompressor {
     bool no_memory = false;
   };
   // Decompresses some bytes. If `out` is full, more may come without more bytes of `in`. A file may have several gzip
-  // members or zstd frames.
+  // members or zstd frames, and zeros behind a gzip member.
   virtual Step step(std::span<const std::byte> in, std::span<std::byte> out) = 0;
 
   // Whether the file may end here.

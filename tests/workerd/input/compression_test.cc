@@ -91,6 +91,16 @@ TEST_F(CompressedFile, FilesMayHaveSeveralParts) {
   EXPECT_EQ(read("a.gz", gzip("a") + gzip("") + gzip("bc")), "abc");
 }
 
+// Tapes fill files so. gzip and Python read them, too.
+TEST_F(CompressedFile, ZerosBehindGzipAreSkipped) {
+  EXPECT_EQ(read("a.gz", gzip("a") + std::string(1, '\0')), "a");
+  EXPECT_EQ(read("a.gz", gzip("a") + std::string(1'000'000, '\0')), "a");
+  EXPECT_EQ(read("a.gz", gzip("a") + std::string(7, '\0') + gzip("bc") + std::string(512, '\0')), "abc");
+  EXPECT_THAT(read("a.gz", gzip("a") + std::string(7, '\0') + "more"), HasSubstr("corrupt gzip data"));
+  EXPECT_THAT(read("a.gz", std::string(512, '\0')),
+              HasSubstr("its name ends in .gz, but it doesn't begin with gzip's"));
+}
+
 TEST_F(CompressedFile, DamageIsFound) {
   const std::string content = "some words, some words, some more words";
   for (const std::string& packed : {zstd(content) + zstd(content), zstd(mixed_content())}) {
