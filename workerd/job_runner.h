@@ -46,6 +46,7 @@ struct RunnerWorld {
   std::function<bool()> must_leave;                  // true if the job is being closed: an evaluation then ends early
   std::function<void(wire::ControlMessage)> tell;    // sends a message to the chief
   std::function<void(std::uint64_t)> warn_of_trace;  // the trace lacks so many events
+  std::function<void(const std::string&)> warn;      // of something that the operator should know, unless it is ""
 };
 
 class JobRunner final : public ExchangeHandler, private EngineSink {
@@ -156,6 +157,7 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   StepSums step_;                            // over the parts of compute_ that are done
   std::optional<RunEvaluation> evaluation_;  // the evaluation that is due or runs
   std::optional<EvaluationRun> run_;         // the evaluation that runs
+  bool has_warned_of_words_ = false;         // an evaluation has read all its records
   bool computing_ = false;                   // the engine is at work
   bool has_values_ = false;                  // the core waits for ValuesLoaded
   bool is_inside_start_ = false;             // the engine may be computing on this thread

@@ -21,6 +21,7 @@ bool has_data(const JobConfig& config) {
 Result<std::unique_ptr<input::Dataset>> load(input::Source source, const PreparedJob& prepared, const Engine* engine) {
   source.is_cancelled = prepared.is_cancelled;
   source.parquet = &input::parquet_functions();
+  source.target_taker = input::target_taker(prepared.config.model);
   if (engine != nullptr) input::keep_types_of(engine->describe(), source);
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
   if (data && engine != nullptr)

@@ -10,6 +10,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
 #include "transport/spin.h"
+#include "workerd/input/fits.h"
 #include "workerd/input/keep_fitted.h"
 
 namespace disttrain::workerd {
@@ -148,6 +149,7 @@ void StepThread::do_describe(const DescribeJob& message) {
   described.train_records = prepared_->training->records();
   described.train_hash = prepared_->training->hash();
   described.evaluation_records = prepared_->evaluation ? prepared_->evaluation->records() : 0;
+  if (!is_prepared && prepared_->evaluation) warn(input::notice_of_unknown(*prepared_->evaluation));
   if (const auto fitted = prepared_->training->fitted_columns()) {
     described.columns = input::encode_fitted(prepared_->config.data.columns, *fitted);
     if (described.columns.empty())
@@ -202,7 +204,8 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
                       log_.warn("the trace lacks " + std::to_string(dropped) +
                                 " events of this worker, because a worker keeps at most " +
                                 std::to_string(kMaxTraceEvents) + "; set train.profile_steps to fewer steps");
-                    }},
+                    },
+                    [this](const std::string& notice) { warn(notice); }},
         *prepared_, message);
   } catch (const std::bad_alloc&) {
     refuse(ErrorCode::kFailed, "not enough memory for the parameters and gradients of the job");
@@ -239,10 +242,14 @@ Status StepThread::prepare(JobId job, const JobConfig& config) {
       prepare_job(job, config, options_.make_engine, world, [this](ErrorCode code) { note_data_error(code); });
   if (!prepared) return tl::unexpected(prepared.error());
   prepared_ = std::move(*prepared);
-  if (const std::string notice = prepared_->training->notice(); !notice.empty()) log_.warn(notice);
+  warn(prepared_->training->notice());
   figures_.bytes_read += prepared_->training->bytes_read();
   figures_board_.write(figures_);
   return {};
+}
+
+void StepThread::warn(const std::string& notice) {
+  if (!notice.empty()) log_.warn(notice);
 }
 
 void StepThread::ask_for_checkpoint() {

@@ -70,6 +70,7 @@ class StepThread {
   void do_close(const CloseJob& message);
   void release();
   Status prepare(JobId job, const JobConfig& config);
+  void warn(const std::string& notice);  // unless it is ""
   void ask_for_checkpoint();
   void show_loading(JobId job, Generation generation);
   // From now on the counts for metrics are for this job.

@@ -36,7 +36,8 @@ bool has_words(const Json& entry) {
 bool is_column(const Json& entry) {
   return entry.is_object() && entry.contains("name") && entry["name"].is_string() && has_words(entry) &&
          is_number(entry, "mean") && is_number(entry, "deviation") && entry["deviation"].get<double>() > 0.0 &&
-         entry.contains("are_classes") && entry["are_classes"].is_boolean() && is_number(entry, "smallest") &&
+         entry.contains("are_classes") && entry["are_classes"].is_boolean() &&
+         (!entry.contains("are_whole") || entry["are_whole"].is_boolean()) && is_number(entry, "smallest") &&
          is_number(entry, "largest");
 }
 
@@ -55,6 +56,7 @@ std::string encode_columns(const std::vector<KeptColumn>& columns) {
                     {"mean", column.mean},
                     {"deviation", column.deviation},
                     {"are_classes", column.are_classes},
+                    {"are_whole", column.are_whole},
                     {"smallest", column.smallest},
                     {"largest", column.largest}});
   std::string bytes;
@@ -79,6 +81,7 @@ Result<std::vector<KeptColumn>> decode_columns(const std::string& bytes, const s
                        .mean = entry["mean"].get<double>(),
                        .deviation = entry["deviation"].get<double>(),
                        .are_classes = entry["are_classes"].get<bool>(),
+                       .are_whole = entry.value("are_whole", entry["are_classes"].get<bool>()),
                        .smallest = entry["smallest"].get<double>(),
                        .largest = entry["largest"].get<double>()});
   }

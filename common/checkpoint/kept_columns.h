@@ -26,6 +26,7 @@ struct KeptColumn {
   double mean = 0.0;
   double deviation = 1.0;   // above 0
   bool are_classes = true;  // a label without words: its numbers are whole and at least 0
+  bool are_whole = true;    // a label without words: its numbers are whole
   double smallest = 0.0;    // a label without words
   double largest = 0.0;
 

@@ -8,7 +8,6 @@ using namespace disttrain::input;
 namespace {
 
 void read_columns(std::span<const std::byte> bytes, const std::vector<WantedColumn>& wanted, bool is_last) {
-  static const std::vector<std::string> missing = {"?"};
   const RecordBlock block = block_of(bytes, is_last);
   const auto header = read_csv_header(block, wanted);
   if (!header.has_value() || !header->has_value()) return;
@@ -21,14 +20,14 @@ void read_columns(std::span<const std::byte> bytes, const std::vector<WantedColu
   check_places(rows, places, *covered);
   if (is_last) DISTTRAIN_CHECK_EQ(*covered, rows.bytes.size());
   Table table;
-  if (decode_csv_rows(rows, places, **header, wanted, missing, table)) check_table(table);
+  if (decode_csv_rows(rows, places, **header, wanted, table)) check_table(table);
 }
 
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::vector<WantedColumn> named = {
-      {"a", ValueKind::kFloat}, {"b", ValueKind::kBytes}, {"a", ValueKind::kBytes}};
+      {"a", ValueKind::kFloat, {"?"}}, {"b", ValueKind::kBytes}, {"a", ValueKind::kBytes}};
   static const std::vector<WantedColumn> numbered = {
       {"1", ValueKind::kFloat}, {"0", ValueKind::kBytes}, {"2", ValueKind::kInteger}};
   const auto bytes = bytes_of(data, size);

@@ -32,6 +32,8 @@ class CheckpointEvaluation {
   Result<Evaluated> run(const std::string& path, const std::function<bool()>& is_cancelled);
 
   JobId job() const { return prepared_->job; }
+  // Something that the operator should know about the records that were read so far, or "".
+  std::string notice() const;
   std::uint64_t records() const { return prepared_->evaluation ? prepared_->evaluation->records() : 0; }
 
  private:

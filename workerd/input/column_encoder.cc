@@ -11,38 +11,39 @@
 #include "workerd/input/columns.h"
 #include "workerd/input/encode_images.h"
 #include "workerd/input/encode_tokens.h"
+#include "workerd/input/rows.h"
 
 namespace disttrain::input {
 
-namespace {
-
-bool has_nan(const std::vector<float>& values) {
-  bool found = false;
-  for (const float value : values) found |= value != value;
-  return found;
-}
-
-}  // namespace
-
-std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& columns) {
+std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& columns,
+                                         const std::vector<std::string>& missing) {
   std::vector<WantedColumn> wanted;
   for (const ColumnSection& column : columns)
     if (has_values(column))
       wanted.push_back({.name = name_in_files(column),
                         .kind = column.kind == ColumnKind::kNumeric || is_weight(column) ? ValueKind::kFloat
                                 : is_tokens(column) && column.tokenizer.empty()          ? ValueKind::kInteger
-                                                                                         : ValueKind::kBytes});
+                                                                                         : ValueKind::kBytes,
+                        .missing = missing});
   return wanted;
 }
 
-ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted) {
+ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
+                             std::vector<std::string> missing)
+    : missing_(std::move(missing)) {
   std::map<std::string, std::uint64_t> places;  // of each category
   std::size_t from = 0;
   const std::vector<ColumnSection> known = with_vocabularies(columns, fitted);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const ColumnSection& section = columns[i];
     if (section.kind == ColumnKind::kIgnore) continue;
-    Column column{&section, &fitted.columns[i], from, 0, value_count(section), 0, {}, {}};
+    Column column{.section = &section,
+                  .fitted = &fitted.columns[i],
+                  .from = from,
+                  .elements = value_count(section),
+                  .numbers = {},
+                  .cross = {},
+                  .index = columns_.size()};
     if (has_values(section)) ++from;
     // A category's word 0 has the number 1, a label's has 0.
     std::int32_t number = section.kind == ColumnKind::kCategory ? 1 : 0;
@@ -65,13 +66,21 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
       has_weights_ = true;
     } else {
       has_labels_ = true;
-      has_classes_ = !column.numbers.empty() || column.fitted->label.are_classes;
+      has_whole_labels_ = !column.numbers.empty() || column.fitted->label.are_whole;
     }
     columns_.push_back(std::move(column));
   }
   // The columns of a cross may come after it.
   for (Column& column : columns_)
     for (const std::string& name : column.section->cross) column.cross.push_back(places.at(name));
+}
+
+std::vector<UnknownWords> unknown_words(const std::vector<std::string>& names,
+                                        const std::vector<std::uint64_t>& numbers) {
+  std::vector<UnknownWords> unknown;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (!names[i].empty() && numbers[i] > 0) unknown.push_back({names[i], numbers[i]});
+  return unknown;
 }
 
 void ColumnEncoder::add_token_arrays(const Column& column) {
@@ -124,19 +133,29 @@ void ColumnEncoder::add_rows(std::uint64_t records, EncodedRows& rows) const {
   rows.pixels.resize(has_pixels_ ? rows.records * inputs_ : 0);
   rows.categories.resize(rows.records * categories_);
   rows.tokens.resize(token_columns_);
-  rows.classes.resize(has_labels_ && has_classes_ ? rows.records : 0);
-  rows.targets.resize(has_classes_ ? 0 : rows.records);
+  rows.classes.resize(has_labels_ && has_whole_labels_ ? rows.records : 0);
+  rows.targets.resize(has_whole_labels_ ? 0 : rows.records);
   rows.weights.resize(has_weights_ ? rows.records : 0);
+  rows.unknown.resize(columns_.size());
+}
+
+std::vector<std::string> ColumnEncoder::unknown_names() const {
+  std::vector<std::string> names;
+  for (const Column& column : columns_)
+    names.push_back(column.section->kind == ColumnKind::kCategory && !column.numbers.empty() ? column.section->name
+                                                                                             : "");
+  return names;
 }
 
 RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
   return {.inputs = rows.inputs.data() + (has_pixels_ ? 0 : first * inputs_),
           .pixels = rows.pixels.data() + (has_pixels_ ? first * inputs_ : 0),
           .categories = rows.categories.data() + first * categories_,
-          .classes = rows.classes.data() + (has_labels_ && has_classes_ ? first : 0),
-          .targets = rows.targets.data() + (has_classes_ ? 0 : first),
+          .classes = rows.classes.data() + (has_labels_ && has_whole_labels_ ? first : 0),
+          .targets = rows.targets.data() + (has_whole_labels_ ? 0 : first),
           .weights = rows.weights.data() + (has_weights_ ? first : 0),
-          .tokens = rows.tokens};
+          .tokens = rows.tokens,
+          .unknown = rows.unknown};
 }
 
 Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std::size_t end, const PlaceOf& place_of,
@@ -156,9 +175,9 @@ Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std:
     else if (is_weight(*column.section))
       ok = encode_weights(column, table, place_of, to.weights);
     else if (is_one_hot(*column.section))
-      ok = encode_one_hot(column, table, place_of, to.inputs + column.to);
+      ok = encode_one_hot(column, table, place_of, to);
     else
-      ok = encode_categories(column, table, place_of, to.categories + column.to);
+      ok = encode_categories(column, table, place_of, to);
     if (!ok) return ok;
   }
   return {};
@@ -177,7 +196,7 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
   const double mean = column.fitted->mean;
   const double deviation = column.fitted->deviation;
   const bool is_plain = section.normalise == Normalise::kNone;
-  if (from.lengths.empty() && is_plain && column.elements == 1 && !has_nan(from.floats)) {
+  if (from.lengths.empty() && is_plain && column.elements == 1 && are_finite(from.floats)) {
     for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) *to = from.floats[i];
     return {};
   }
@@ -185,12 +204,16 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
   for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
     for (std::uint64_t e = 0; e < column.elements; ++e) {
       float number = numbers.next(i);
-      if (std::isnan(number)) {
+      if (!std::isfinite(number)) {
         const Result<float> found = number_of(section, number, i, place_of);
         if (!found) return tl::unexpected(found.error());
         number = *found;
       }
       to[e] = is_plain ? number : static_cast<float>((double{number} - mean) / deviation);
+      if (!std::isfinite(to[e]))
+        return fail(ErrorCode::kData, place_of(i) + ": " + std::to_string(number) + " in column '" +
+                                          name_in_files(section) + "' is infinite after its normalisation by " +
+                                          key_of(section) + ".deviation: correct the record or the deviation");
     }
   }
   return {};
@@ -205,11 +228,9 @@ Status ColumnEncoder::encode_weights(const Column& column, const Table& table, c
   for (std::uint64_t i = 0; i < table.records; ++i) {
     const Result<float> weight = number_of(section, numbers.next(i), i, place_of);
     if (!weight) return tl::unexpected(weight.error());
-    if (!(*weight >= 0.0F && std::isfinite(*weight)))
+    if (*weight < 0.0F)
       return fail(ErrorCode::kData, place_of(i) + ": the weight " + std::to_string(*weight) + " in column '" +
-                                        name_in_files(section) +
-                                        "', expected a finite number of at least 0: correct "
-                                        "the record");
+                                        name_in_files(section) + "', expected at least 0: correct the record");
     to[i] = *weight;
   }
   return {};

@@ -3,17 +3,22 @@
 #include <utility>
 
 #include "common/config/columns.h"
+#include "common/printable.h"
+#include "workerd/input/column_text.h"
 #include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/record_block.h"
 
 namespace disttrain::input {
 
 namespace {
 
+// Whether the words of the training set are needed, or the range of its labels.
 bool needs_words(const ColumnSection& section) {
   const bool has_words = section.kind == ColumnKind::kLabel || section.kind == ColumnKind::kCategory;
-  return has_words && has_values(section) && section.hash == 0 && section.vocabulary.empty();
+  const bool is_known = section.hash > 0 || !section.vocabulary.empty();
+  return has_words && has_values(section) && !is_known;
 }
 
 bool needs_moments(const ColumnSection& section) {
@@ -24,7 +29,7 @@ void take_number(double number, LabelRange& range) {
   constexpr double kLargest = 1ull << 53;  // float64 can represent every whole number up to this one
   range.smallest = std::min(range.smallest, number);
   range.largest = std::max(range.largest, number);
-  range.are_classes = range.are_classes && number >= 0.0 && number <= kLargest && number == std::floor(number);
+  range.are_whole = range.are_whole && std::abs(number) <= kLargest && number == std::floor(number);
 }
 
 tl::unexpected<Error> too_many(const ColumnSection& section) {
@@ -61,21 +66,27 @@ void ColumnFit::Moments::add(const Moments& other) {
   count = total;
 }
 
-ColumnFit::ColumnFit(const std::vector<ColumnSection>& columns) {
+ColumnFit::ColumnFit(const std::vector<ColumnSection>& columns, std::vector<std::string> missing,
+                     std::string target_taker)
+    : missing_(std::move(missing)), target_taker_(std::move(target_taker)) {
   for (const ColumnSection& section : columns)
-    if (has_values(section)) columns_.push_back({&section, {}, {}});
+    if (has_values(section)) columns_.emplace_back().section = &section;
 }
 
 Status ColumnFit::take(const Table& table, const PlaceOf& place_of) {
+  records_ += table.records;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     Column& column = columns_[c];
     const ColumnSection& section = *column.section;
     const TableColumn& from = table.columns[c];
-    if (needs_moments(section))
-      if (Status ok = take_numbers(from, column, table.records, place_of); !ok) return ok;
-    if (!needs_words(section)) continue;
-    if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
-    if (Status ok = take_words(from, column, table.records, place_of); !ok) return ok;
+    Status ok;
+    if (section.kind == ColumnKind::kLabel && needs_words(section))
+      ok = take_labels(from, column, table.records, place_of);
+    else if (needs_moments(section))
+      ok = take_numbers(from, column, table.records, place_of);
+    else if (needs_words(section))
+      ok = take_categories(from, column, table.records, place_of);
+    if (!ok) return ok;
   }
   return {};
 }
@@ -88,7 +99,9 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
   NumbersOfRecords numbers(from);
   for (std::uint64_t i = 0; i < records; ++i) {
     for (std::uint64_t e = 0; e < per_record; ++e) {
-      const Result<float> number = number_of(section, numbers.next(i), i, place_of);
+      const float found = numbers.next(i);
+      column.has_a_value = column.has_a_value || !std::isnan(found);
+      const Result<float> number = number_of(section, found, i, place_of);
       if (!number) return tl::unexpected(number.error());
       column.moments.add(double{*number});
     }
@@ -96,66 +109,83 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
   return {};
 }
 
-// pandas writes a missing label so, and C's printf() may write a sign before it. As a word it would silently make
-// classes of all other numbers.
-static bool is_nan(std::string_view word) {
-  if (word.starts_with('-') || word.starts_with('+')) word.remove_prefix(1);
-  return word == "nan" || word == "NaN" || word == "NAN";
-}
-
-Status ColumnFit::take_words(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) {
+Status ColumnFit::take_categories(const TableColumn& from, Column& column, std::uint64_t records,
+                                  const PlaceOf& place_of) const {
   const ColumnSection& section = *column.section;
-  Words& words = column.words;
-  const bool is_label = section.kind == ColumnKind::kLabel;
-  std::string_view last;
+  if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
+  WordsOfRecords words(from);
   for (std::uint64_t i = 0; i < records; ++i) {
-    const std::string_view word = stripped(from.bytes[i], section.strip);
-    if (i > 0 && word == last) continue;
-    last = word;
-    if (is_label && (word.empty() || is_nan(word))) return no_label(section, place_of(i));
-    if (is_label && words.are_numbers) {
-      if (const std::optional<double> number = double_in(word)) {
-        take_number(*number, words.range);
-        // Numbers may be many, and only their range is of use unless a word follows.
-        words.is_complete = words.is_complete && words.words.size() < kMaxNumberWords;
-        if (!words.is_complete) continue;
-      } else if (!words.is_complete) {
-        return fail(ErrorCode::kData, place_of(i) + ": the label '" + std::string(word) + "' in column '" +
-                                          name_in_files(section) +
-                                          "' isn't a number, but the labels before it are: " + "correct the file");
-      } else {
-        words.are_numbers = false;
-      }
-    }
-    if (words.words.size() >= kMaxWords) return too_many(section);
-    words.words.emplace(word);
+    const std::string_view word = word_of(words.next(i), missing_);
+    column.has_a_value = column.has_a_value || !word.empty();
+    if (Status ok = add_word(word, column, i, place_of); !ok) return ok;
   }
   return {};
 }
 
+Status ColumnFit::add_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of) {
+  if (column.words.contains(word)) return {};
+  if (Status ok = check_word(*column.section, word, place_of(record)); !ok) return ok;
+  if (column.words.size() >= kMaxWords) return too_many(*column.section);
+  column.words.emplace(word);
+  return {};
+}
+
+Status ColumnFit::take_labels(const TableColumn& from, Column& column, std::uint64_t records,
+                              const PlaceOf& place_of) const {
+  const ColumnSection& section = *column.section;
+  if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
+  WordsOfRecords words(from);
+  for (std::uint64_t i = 0; i < records; ++i) {
+    const std::string_view word = label_of(words.next(i), section.strip, missing_);
+    if (word.empty()) return no_label(section, place_of(i));
+    const std::optional<double> number = double_in(word);
+    if (column.first.place.empty()) column.first = {number.has_value(), std::string(word), place_of(i)};
+    if ((!number && is_infinity(word)) || number.has_value() != column.first.is_number ||
+        (!number && !target_taker_.empty()))
+      return wrong_label(section, word, column.first, place_of(i));
+    if (!number) {
+      if (Status ok = add_word(word, column, i, place_of); !ok) return ok;
+    } else {
+      take_number(*number, column.range);
+    }
+  }
+  return {};
+}
+
+Status ColumnFit::wrong_label(const ColumnSection& section, std::string_view word, const FirstLabel& first,
+                              const std::string& place) const {
+  const std::string label = "the label " + printable(shown_text(word)) + " in column '" + name_in_files(section) + "' ";
+  if (is_infinity(word))
+    return fail(ErrorCode::kData, place + ": " + label + "is infinite, expected a finite number: correct the record");
+  if (!target_taker_.empty() && !double_in(word))
+    return fail(ErrorCode::kData, place + ": " + label + "isn't a number, which " + target_taker_ +
+                                      " needs: correct the record, or choose a loss for classes");
+  return fail(ErrorCode::kData, place + ": " + label + (first.is_number ? "isn't a number" : "is a number") +
+                                    ", expected " + (first.is_number ? "a number" : "a word") + " as " +
+                                    printable(shown_text(first.label)) + " at " + first.place +
+                                    ": correct the record, or list all classes in " + key_of(section) + ".vocabulary");
+}
+
 Status ColumnFit::merge(ColumnFit&& later) {
+  records_ += later.records_;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     Column& column = columns_[c];
     Column& other = later.columns_[c];
     column.moments.add(other.moments);
-    column.words.words.merge(other.words.words);
-    column.words.are_numbers = column.words.are_numbers && other.words.are_numbers;
-    LabelRange& range = column.words.range;
-    range.are_classes = range.are_classes && other.words.range.are_classes;
-    range.smallest = std::min(range.smallest, other.words.range.smallest);
-    range.largest = std::max(range.largest, other.words.range.largest);
-    column.words.is_complete = column.words.is_complete && other.words.is_complete;
-    if (column.words.are_numbers) continue;
-    if (!column.words.is_complete)
-      return fail(ErrorCode::kData, "some labels in column '" + name_in_files(*column.section) +
-                                        "' are words, and more than " + std::to_string(kMaxNumberWords) +
-                                        " others are numbers: correct the files");
-    if (column.words.words.size() > kMaxWords) return too_many(*column.section);
+    column.has_a_value = column.has_a_value || other.has_a_value;
+    column.range.are_whole = column.range.are_whole && other.range.are_whole;
+    column.range.smallest = std::min(column.range.smallest, other.range.smallest);
+    column.range.largest = std::max(column.range.largest, other.range.largest);
+    if (column.first.place.empty()) column.first = other.first;
+    if (!other.first.place.empty() && other.first.is_number != column.first.is_number)
+      return wrong_label(*column.section, other.first.label, column.first, other.first.place);
+    column.words.merge(other.words);
+    if (column.words.size() > kMaxWords) return too_many(*column.section);
   }
   return {};
 }
 
-FittedColumns ColumnFit::done(const std::vector<ColumnSection>& columns) const {
+Result<FittedColumns> ColumnFit::done(const std::vector<ColumnSection>& columns) const {
   FittedColumns fitted;
   std::size_t next = 0;
   for (const ColumnSection& section : columns) {
@@ -166,17 +196,15 @@ FittedColumns ColumnFit::done(const std::vector<ColumnSection>& columns) const {
     if (!needs_moments(section) && !needs_words(section)) continue;
     while (columns_[next].section->name != section.name) ++next;  // a pass may read other columns, too
     const Column& from = columns_[next++];
+    if (section.kind != ColumnKind::kLabel && !from.has_a_value && records_ > 0) return no_values(section);
     if (needs_moments(section)) {
       to.mean = from.moments.mean;
       const double variance = from.moments.squares / std::max(1.0, from.moments.count);
       to.deviation = variance > 0.0 ? std::sqrt(variance) : 1.0;
     }
     if (!needs_words(section)) continue;
-    if (section.kind == ColumnKind::kLabel && from.words.are_numbers) {
-      to.label = from.words.range;
-      continue;
-    }
-    to.vocabulary.assign(from.words.words.begin(), from.words.words.end());
+    to.label = from.range;
+    to.vocabulary.assign(from.words.begin(), from.words.end());
     std::sort(to.vocabulary.begin(), to.vocabulary.end());
   }
   return fitted;

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "common/printable.h"
+#include "workerd/input/column_text.h"
+#include "workerd/input/record_block.h"
+
 namespace disttrain::input {
 
 bool has_values(const ColumnSection& column) {
@@ -22,12 +26,6 @@ std::uint64_t value_count(const ColumnSection& column) {
   return count;
 }
 
-std::string_view stripped(std::string_view word, const std::string& strip) {
-  std::size_t size = word.size();
-  while (size > 0 && strip.find(word[size - 1]) != std::string::npos) --size;
-  return word.substr(0, size);
-}
-
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
                      const PlaceOf& place_of) {
   const auto bad = [&](std::uint64_t record, std::uint64_t found) {
@@ -39,18 +37,36 @@ Status check_lengths(const ColumnSection& section, const TableColumn& from, std:
                      : section.kind == ColumnKind::kNumeric ? " or " + key_of(section) + ".shape"
                                                             : ""));
   };
+  const bool may_lack = section.missing.has_value() || section.kind == ColumnKind::kCategory;
   for (std::uint64_t i = 0; i < from.lengths.size(); ++i)
-    if (from.lengths[i] != expected && !(from.lengths[i] == 0 && expected == 1 && section.missing))
-      return bad(i, from.lengths[i]);
+    if (from.lengths[i] != expected && !(from.lengths[i] == 0 && may_lack)) return bad(i, from.lengths[i]);
   if (from.lengths.empty() && expected != 1) return bad(0, 1);
   return {};
 }
 
 Result<float> number_of(const ColumnSection& section, float number, std::uint64_t record, const PlaceOf& place_of) {
-  if (!std::isnan(number)) return number;
+  if (std::isfinite(number)) return number;
+  if (std::isinf(number))
+    return fail(ErrorCode::kData, place_of(record) + ": " + (number > 0 ? "infinity" : "-infinity") + " in column '" +
+                                      name_in_files(section) +
+                                      "', or a number beyond the range of float32, expected a finite number: correct "
+                                      "the record");
   if (section.missing) return static_cast<float>(*section.missing);
   return fail(ErrorCode::kData, place_of(record) + ": no value in column '" + name_in_files(section) +
-                                    "', expected one value: correct the file, or set " + key_of(section) + ".missing");
+                                    "', expected a number: correct the record, or set " + key_of(section) + ".missing");
+}
+
+Status check_word(const ColumnSection& section, std::string_view word, const std::string& place) {
+  const std::optional<std::string> wrong = wrong_bytes(word);
+  if (!wrong) return {};
+  return fail(ErrorCode::kData,
+              place + ": " + printable(shown_text(word)) + " in column '" + name_in_files(section) + "' " + *wrong);
+}
+
+tl::unexpected<Error> no_values(const ColumnSection& section) {
+  return fail(ErrorCode::kData, "no record of the training set has a value in column '" + name_in_files(section) +
+                                    "': correct " + key_of(section) +
+                                    ".from if the files call it otherwise, or leave the column out");
 }
 
 tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place) {

@@ -21,10 +21,8 @@ const std::string& name_in_files(const ColumnSection& column);
 // The number of values of a numeric column in a record.
 std::uint64_t value_count(const ColumnSection& column);
 
-// The word without the characters of `strip` at its end.
-std::string_view stripped(std::string_view word, const std::string& strip);
-
-// Checks that each record of a table's column has `expected` values.
+// Checks that each record of a table's column has `expected` values. A record of a numeric column or a weight may have
+// none if data.columns.NAME.missing says what becomes of it, and so may a record of a category.
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
                      const PlaceOf& place_of);
 // Gives the numbers of a table's column, which check_lengths() has accepted, one after the other. The column must
@@ -44,8 +42,30 @@ class NumbersOfRecords {
   const float* next_;
 };
 
-// The number, or data.columns.NAME.missing in the place of NaN. Errors, kData: there is no such key.
+// Gives the words of a table's column, which check_lengths() has accepted, one after the other. The column must outlive
+// this object.
+class WordsOfRecords {
+ public:
+  explicit WordsOfRecords(const TableColumn& column) : lengths_(column.lengths), next_(column.bytes.data()) {}
+
+  // The text of the record; "" if it has none. Call it once for each record.
+  std::string_view next(std::uint64_t record) {
+    const bool lacks = !lengths_.empty() && lengths_[record] == 0;
+    return lacks ? std::string_view() : *next_++;
+  }
+
+ private:
+  const std::vector<std::uint32_t>& lengths_;
+  const std::string_view* next_;
+};
+
+// The number, or data.columns.NAME.missing in the place of NaN. Errors, kData: there is no such key, or the number is
+// infinite.
 Result<float> number_of(const ColumnSection& section, float number, std::uint64_t record, const PlaceOf& place_of);
+// Checks the bytes of a word (wrong_bytes()).
+Status check_word(const ColumnSection& section, std::string_view word, const std::string& place);
+// No record of the training set has a value of this column.
+tl::unexpected<Error> no_values(const ColumnSection& section);
 tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place);
 
 }  // namespace disttrain::input

@@ -30,20 +30,21 @@
 namespace disttrain::input {
 
 inline constexpr std::size_t kMaxWords = 1 << 24;  // different words of a column
-// If the first labels are so many different numbers, all labels must be numbers.
-inline constexpr std::size_t kMaxNumberWords = 1 << 16;
 
-// The columns that a decoder must read, for each of `columns` that needs one.
-std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& columns);
+// The columns that a decoder must read, for each of `columns` that needs one. `missing` is data.missing.
+std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& columns,
+                                         const std::vector<std::string>& missing);
 
 // Says where a record of a table is, for errors: "FILE:LINE" or "FILE, record N".
 using PlaceOf = std::function<std::string(std::uint64_t record)>;
 
 // Labels of a training set that are numbers, not words.
 struct LabelRange {
-  bool are_classes = true;  // they are whole numbers of at least 0
-  double smallest = 0.0;
+  bool are_whole = true;  // of at most 2^53
+  double smallest = 0.0;  // at most 0
   double largest = 0.0;
+
+  bool are_classes() const { return are_whole && smallest >= 0.0; }
 };
 
 // What a column takes from the training set, or from job.toml.
@@ -51,7 +52,7 @@ struct FittedColumn {
   std::vector<std::string> vocabulary;  // of a category or a label; empty for labels that are numbers
   double mean = 0.0;
   double deviation = 1.0;
-  LabelRange label;  // only of a label without a vocabulary
+  LabelRange label;  // only of a label without a vocabulary and without normalise
   // Of tokens: the tokenizer, and a hash of its file. Null if the files have tokens.
   std::shared_ptr<const Tokenizer> tokenizer;
   std::uint64_t tokenizer_hash = 0;
@@ -67,18 +68,20 @@ std::optional<std::vector<ColumnSection>> columns_to_fit(const std::vector<Colum
 // Finds what FittedColumns needs in the tables of one file. Use it from one thread.
 class ColumnFit {
  public:
-  // `columns` must outlive this object.
-  explicit ColumnFit(const std::vector<ColumnSection>& columns);
+  // `columns` must outlive this object. `missing` is data.missing, and `target_taker` is Source::target_taker.
+  ColumnFit(const std::vector<ColumnSection>& columns, std::vector<std::string> missing, std::string target_taker);
 
   // Takes the records of a table with the columns wanted_columns(). Errors, kData: a value is missing or there are
-  // several, a label is missing, a column has too many words, or labels are numbers and words.
+  // several, a number is infinite, a label is missing, a column has too many words or one that isn't UTF-8, labels are
+  // numbers and words, or words where numbers are needed.
   Status take(const Table& table, const PlaceOf& place_of);
 
   // Takes what `later` has found, which are the records after these.
   Status merge(ColumnFit&& later);
 
   // What `columns` take from the files. A ColumnFit of columns_to_fit(columns) has found it.
-  FittedColumns done(const std::vector<ColumnSection>& columns) const;
+  // Errors, kData: no record has a value in a column.
+  Result<FittedColumns> done(const std::vector<ColumnSection>& columns) const;
 
  private:
   // Mean and sum of squared deviations from it: Chan, Golub, LeVeque, "Updating Formulae and a Pairwise Algorithm for
@@ -90,27 +93,45 @@ class ColumnFit {
     void add(double value);
     void add(const Moments& other);
   };
-  struct Words {
-    std::unordered_set<std::string> words;
-    bool are_numbers = true;
-    bool is_complete = true;  // false: not all numbers are in `words`
-    LabelRange range;
+  struct WordHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  using Words = std::unordered_set<std::string, WordHash, std::equal_to<>>;
+  // Labels are numbers, or they are words. The first one says which.
+  struct FirstLabel {
+    bool is_number = true;
+    std::string label;
+    std::string place;  // "": there was none
   };
   struct Column {
     const ColumnSection* section = nullptr;
-    Moments moments;  // normalise = "standard"
-    Words words;      // a vocabulary is needed
+    Moments moments;           // normalise = "standard"
+    Words words;               // a vocabulary is needed, and they aren't numbers
+    LabelRange range;          // of labels that are numbers
+    FirstLabel first;          // of a label
+    bool has_a_value = false;  // some record has one
   };
 
   // A missing value counts as the number that the column gives to it.
   static Status take_numbers(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of);
-  Status take_words(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of);
+  Status take_categories(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
+  Status take_labels(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
+  Status wrong_label(const ColumnSection& section, std::string_view word, const FirstLabel& first,
+                     const std::string& place) const;
+  static Status add_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of);
 
   std::vector<Column> columns_;  // in the order of wanted_columns()
+  std::vector<std::string> missing_;
+  std::string target_taker_;
+  std::uint64_t records_ = 0;
 };
 
 // `columns` with the vocabularies that the training set gave, so that their sizes (common/config/columns.h) are known.
 std::vector<ColumnSection> with_vocabularies(std::vector<ColumnSection> columns, const FittedColumns& fitted);
+
+// `numbers` are sums of EncodedRows::unknown, and `names` are those of ColumnEncoder::unknown_names().
+std::vector<UnknownWords> unknown_words(const std::vector<std::string>& names,
+                                        const std::vector<std::uint64_t>& numbers);
 
 // Encoded records: their values one record after the other.
 struct EncodedRows {
@@ -118,10 +139,12 @@ struct EncodedRows {
   LargeArray<float> inputs;
   LargeArray<std::uint8_t> pixels;  // inputs that are images
   LargeArray<std::int32_t> categories;
-  LargeArray<std::int64_t> classes;  // labels that are classes
+  LargeArray<std::int64_t> classes;  // labels that are classes or other whole numbers
   LargeArray<float> targets;         // other labels
   LargeArray<float> weights;
   std::vector<TokenRows> tokens;  // of each column of tokens or bytes
+  // For each column of the encoder, how many records have a word that isn't in the vocabulary.
+  std::vector<std::uint64_t> unknown;
 
   void clear() {
     records = 0;
@@ -132,6 +155,7 @@ struct EncodedRows {
     targets.clear();
     weights.clear();
     for (TokenRows& column : tokens) column.clear();
+    unknown.clear();
   }
   // Of their memory.
   std::uint64_t bytes() const {
@@ -162,13 +186,15 @@ struct RowsOut {
   float* targets = nullptr;
   float* weights = nullptr;
   std::span<TokenRows> tokens;
+  std::span<std::uint64_t> unknown;  // each column adds to its own number
 };
 
 // Encodes the records of tables. Any thread may use it.
 class ColumnEncoder {
  public:
-  // `columns` and `fitted` must outlive this object.
-  ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted);
+  // `columns` and `fitted` must outlive this object. `missing` is data.missing.
+  ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
+                std::vector<std::string> missing);
 
   // The number of values of a record in each array.
   std::uint64_t inputs() const { return inputs_; }
@@ -182,11 +208,14 @@ class ColumnEncoder {
   bool has_pixels() const { return has_pixels_; }
   bool has_labels() const { return has_labels_; }
   bool has_weights() const { return has_weights_; }
-  // Whether labels are classes. Otherwise they are targets.
-  bool has_classes() const { return has_classes_; }
+  // Whether labels are whole numbers, such as classes. Otherwise they are float32.
+  bool has_whole_labels() const { return has_whole_labels_; }
+  // The names of the columns to which the numbers of EncodedRows::unknown belong; "" for a column without a vocabulary.
+  std::vector<std::string> unknown_names() const;
 
   // Appends the records of a table with the columns wanted_columns(). Errors, kData: a value is missing, there are too
-  // few or too many, a label isn't in the vocabulary, or an image can't be decoded. `rows` is then unusable. For
+  // few or too many, a number is infinite, a word isn't UTF-8, a label isn't in the vocabulary, or an image can't be
+  // decoded. `rows` is then unusable. For
   // images, `images` says how to make them.
   Status encode(const Table& table, const PlaceOf& place_of, EncodedRows& rows, const Images& images = {}) const;
 
@@ -212,27 +241,32 @@ class ColumnEncoder {
     std::uint64_t size = 0;      // one_hot: numbers of a record for the model
     Numbers numbers;
     std::vector<std::uint64_t> cross;  // places of the categories that it combines
+    std::size_t index = 0;             // in columns_
   };
 
   void add_token_arrays(const Column& column);
   Status encode_numbers(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
-  Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::int32_t* to) const;
-  Status encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
+  Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
+  Status encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
   template <typename Put>
-  Status number_categories(const Column& column, const Table& table, const PlaceOf& place_of, const Put& put) const;
+  Status number_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::uint64_t& unknown,
+                           const Put& put) const;
   Status encode_weights(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
   Status encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of, const Images& images,
                        std::uint8_t* to) const;
   Status encode_labels(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
   void encode_cross(const Column& column, std::uint64_t records, std::int32_t* rows) const;
-  Result<double> label_of(const Column& column, std::string_view word, std::uint64_t record,
-                          const PlaceOf& place_of) const;
+  Result<double> number_of_label(const Column& column, std::string_view word, std::uint64_t record,
+                                 const PlaceOf& place_of) const;
+  Result<std::int32_t> number_of_word(const Column& column, std::string_view text, std::uint64_t record,
+                                      const PlaceOf& place_of) const;
 
   std::vector<Column> columns_;
+  std::vector<std::string> missing_;
   std::uint64_t inputs_ = 0;
   std::uint64_t categories_ = 0;
   bool has_pixels_ = false;
-  bool has_classes_ = true;
+  bool has_whole_labels_ = true;
   bool has_labels_ = false;
   bool has_weights_ = false;
   std::size_t token_columns_ = 0;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "workerd/input/column_text.h"
 #include "workerd/input/number_text.h"
 
 namespace disttrain::input {
@@ -182,8 +183,10 @@ class PartBuilder {
   }
 
   Status take_label(std::string_view field, std::uint64_t line) {
-    if (field.empty()) return bad(line, "no label in the last column, expected a number or a class's name");
+    if (is_missing(field, {})) return bad(line, "no label in the last column, expected a number or a class's name");
     const std::optional<double> value = double_in(field);
+    if (is_infinity(field)) return bad(line, "the label " + shown(field) + " is infinite, expected a finite number");
+    if (const auto wrong = wrong_bytes(field); wrong && !value) return bad(line, "the label " + *wrong);
     CsvLabels& labels = part_.labels;
     const bool text = part_.records == 0 ? !value : labels.numbers.empty();
     if (text != !value) {
@@ -231,6 +234,10 @@ Result<CsvPart> read_csv(ByteSource& file) {
     if (!next.has_value()) return tl::unexpected(next.error());
     if (!next->has_value()) return builder.finish();
     std::string_view record = **next;
+    if (first && (record.starts_with("\xFF\xFE") || record.starts_with("\xFE\xFF")))
+      return fail(ErrorCode::kData, file.path() +
+                                        ": begins as a text in UTF-16, expected UTF-8: convert it, for example by "
+                                        "`iconv -f UTF-16 -t UTF-8`");
     if (first && record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // UTF-8 byte order mark
     if (std::all_of(record.begin(), record.end(), is_blank)) continue;
     if (const std::optional<std::string> wrong = split(record, fields, unquoted)) {

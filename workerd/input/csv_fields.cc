@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workerd/input/column_text.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {

@@ -27,12 +27,4 @@ struct CsvProblem {
 // Replaces `fields`. Returns nothing if the row is valid and has at most kMaxCsvFields.
 std::optional<CsvProblem> split_csv_row(std::string_view row, std::vector<CsvField>& fields);
 
-// Removes the blanks around the text: spaces, tabs and CR.
-inline std::string_view without_blanks(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 }  // namespace disttrain::input

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "workerd/input/byte_masks.h"
+#include "workerd/input/column_text.h"
 #include "workerd/input/csv_fields.h"
 #include "workerd/input/lines.h"
 #include "workerd/input/number_text.h"
@@ -113,12 +114,10 @@ class LineEnds {
 // Decodes rows of one block, one after the other.
 class RowReader {
  public:
-  RowReader(const RecordBlock& block, const CsvHeader& header, const std::vector<WantedColumn>& wanted,
-            const std::vector<std::string>& missing, Table& table)
+  RowReader(const RecordBlock& block, const CsvHeader& header, const std::vector<WantedColumn>& wanted, Table& table)
       : block_(block),
         header_(header),
         wanted_(wanted),
-        missing_(missing),
         table_(table),
         // One row has at most `fields` ends and the 63 of the same mask, before their number is checked.
         ends_(header.fields + kMaskBytes) {}
@@ -180,23 +179,12 @@ class RowReader {
     return {begin, copy_single_quotes(text, begin)};
   }
 
-  bool is_missing(std::string_view field) const {
-    if (field.empty()) return true;
-    for (const std::string& word : missing_)
-      if (field == word) return true;
-    return false;
-  }
-
   // Writes the value of record r. Returns false if the text can't be one.
   bool take(std::size_t r, std::size_t w, std::string_view field) {
     TableColumn& column = table_.columns[w];
     switch (wanted_[w].kind) {
       case ValueKind::kFloat: {
-        if (is_missing(field)) {
-          column.floats[r] = std::numeric_limits<float>::quiet_NaN();
-          return true;
-        }
-        const std::optional<float> number = float_in(field);
+        const std::optional<float> number = number_of_text(field, wanted_[w].missing);
         column.floats[r] = number.value_or(0.0F);
         return number.has_value();
       }
@@ -206,7 +194,7 @@ class RowReader {
         return number.has_value();
       }
       case ValueKind::kBytes:
-        column.bytes[r] = is_missing(field) ? std::string_view() : field;
+        column.bytes[r] = field;
         return true;
     }
     return false;
@@ -220,18 +208,15 @@ class RowReader {
 
   Status wrong_value(std::size_t r, const RecordPlace& place, std::size_t w, std::string_view field) const {
     const std::string& name = wanted_[w].name;
-    const bool is_float = wanted_[w].kind == ValueKind::kFloat;
     return bad_row(block_, r, place.begin,
-                   shown_text(field) + " in column '" + name + "', expected a " +
-                       (is_float ? "finite number" : "whole number") +
-                       ": correct the line, add the word to data.missing, or give data.columns." + name +
-                       " the kind \"category\"");
+                   wanted_[w].kind == ValueKind::kFloat
+                       ? wrong_number(field, name)
+                       : shown_text(field) + " in column '" + name + "', expected a whole number: correct the line");
   }
 
   const RecordBlock& block_;
   const CsvHeader& header_;
   const std::vector<WantedColumn>& wanted_;
-  const std::vector<std::string>& missing_;
   Table& table_;
   std::vector<std::uint32_t> ends_;  // of the fields of the current row; the first found_ are valid
   std::size_t found_ = 0;
@@ -242,6 +227,7 @@ class RowReader {
 
 Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted) {
   CsvHeader header;
+  if (Status ok = check_begin(block); !ok) return tl::unexpected(std::move(ok.error()));
   header.bytes = byte_order_mark(block);
   RecordBlock rest = block;
   rest.first_line = 1;
@@ -318,7 +304,7 @@ Result<std::size_t> find_csv_rows(const RecordBlock& block, std::vector<RecordPl
 }
 
 Status decode_csv_rows(const RecordBlock& block, std::span<const RecordPlace> records, const CsvHeader& header,
-                       const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing, Table& table) {
+                       const std::vector<WantedColumn>& wanted, Table& table) {
   start_table(wanted, table);
   table.records = records.size();
   for (TableColumn& column : table.columns) {
@@ -326,7 +312,7 @@ Status decode_csv_rows(const RecordBlock& block, std::span<const RecordPlace> re
     if (column.kind == ValueKind::kInteger) column.integers.resize(records.size());
     if (column.kind == ValueKind::kBytes) column.bytes.resize(records.size());
   }
-  RowReader reader(block, header, wanted, missing, table);
+  RowReader reader(block, header, wanted, table);
   for (std::size_t r = 0; r < records.size(); ++r)
     if (Status read = reader.read(r, records[r]); !read) return read;
   return {};

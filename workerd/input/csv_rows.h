@@ -28,7 +28,8 @@ struct CsvHeader {
 };
 
 // Reads the header of a block that begins with the file. Returns nothing if the block has to be longer. Errors, kData:
-// a wanted column isn't there or is there twice, quotes are wrong, or the line is longer than kMaxCsvRecordBytes.
+// a wanted column isn't there or is there twice, quotes are wrong, the line is longer than kMaxCsvRecordBytes, or the
+// file is UTF-16.
 Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted);
 
 // Replaces `records` by the places of the whole rows in the block, which lies behind the header. Returns how many bytes
@@ -36,11 +37,10 @@ Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const
 // kMaxCsvRecordBytes, or the file ends within quotes.
 Result<std::size_t> find_csv_rows(const RecordBlock& block, std::vector<RecordPlace>& records);
 
-// Decodes rows of the block and replaces the content of `table`. `records` are from find_csv_rows(block). `missing` has
-// words that mean that a value is missing, beside the empty one. A missing value becomes NaN in a column of floats, and
-// "" in a column of bytes. Errors, kData, with file, line and column: a row has another number of fields than the
-// header, a value isn't a finite number, or quotes are wrong. `table` is then unusable.
+// Decodes rows of the block and replaces the content of `table`. `records` are from find_csv_rows(block). The text of a
+// column of bytes is the field. Errors, kData, with file, line and column: a row has another number of fields than the
+// header, a text isn't a number (number_of_text()), or quotes are wrong. `table` is then unusable.
 Status decode_csv_rows(const RecordBlock& block, std::span<const RecordPlace> records, const CsvHeader& header,
-                       const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing, Table& table);
+                       const std::vector<WantedColumn>& wanted, Table& table);
 
 }  // namespace disttrain::input

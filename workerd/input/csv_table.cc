@@ -12,8 +12,8 @@ constexpr std::uint64_t kBlockBytes = 1 << 20;
 
 }  // namespace
 
-CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing)
-    : file_(file), wanted_(wanted), missing_(missing), buffer_(std::min(kBlockBytes, file.most_content_bytes() + 1)) {}
+CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted)
+    : file_(file), wanted_(wanted), buffer_(std::min(kBlockBytes, file.most_content_bytes() + 1)) {}
 
 // Moves what isn't decoded yet to the begin of the buffer, and reads on behind it. A row that fills half of the buffer
 // doubles it. find_csv_rows() refuses rows that are too long, so the buffer stays small.
@@ -50,7 +50,7 @@ Result<bool> CsvTables::next(Table& table) {
     last_ = block();
     const Result<std::size_t> covered = find_csv_rows(last_, places_);
     if (!covered) return tl::unexpected(covered.error());
-    const Status decoded = decode_csv_rows(last_, places_, *header_, wanted_, missing_, table);
+    const Status decoded = decode_csv_rows(last_, places_, *header_, wanted_, table);
     if (!decoded) return tl::unexpected(decoded.error());
     begin_ += *covered;
     offset_ += *covered;

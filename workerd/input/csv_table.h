@@ -16,9 +16,8 @@ namespace disttrain::input {
 
 class CsvTables {
  public:
-  // `missing` has words that mean that a value is missing, beside the empty one. All arguments must outlive this
-  // object.
-  CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, const std::vector<std::string>& missing);
+  // Both arguments must outlive this object.
+  CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted);
 
   // Decodes the next records. Returns false after the last record. `table` is valid until the next call. Errors: those
   // of read_csv_header(), find_csv_rows() and decode_csv_rows(), and of reading the file.
@@ -34,7 +33,6 @@ class CsvTables {
 
   ByteSource& file_;
   const std::vector<WantedColumn>& wanted_;
-  const std::vector<std::string>& missing_;
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;  // [begin_, end_) of the buffer isn't decoded yet
   std::size_t end_ = 0;

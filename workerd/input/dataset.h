@@ -60,9 +60,13 @@ struct Source {
   // numbered in sorted order. For a test set label_names holds the names of the training set, so that both sets give a
   // label the same number.
   std::vector<std::string> label_names;
-  // What becomes of each column, and for csv the words that mean that a value is missing.
+  // What becomes of each column, and the words that mean that a value is missing.
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;
+  bool may_lack_labels = false;  // whether the files may have no labels, because a prediction doesn't need them
+  // What takes the labels as numbers, and never as classes: `model.loss = "mse"`. Then words are an error. "": any
+  // model
+  std::string target_taker;
   // With columns: the order in which records will be read, the most memory for them in bytes (0: "auto"), and the
   // folder of the index ("": that of the data). bucket_by: the column of tokens or bytes whose lengths are needed; "":
   // none.
@@ -97,7 +101,7 @@ struct DatasetColumn {
       name;  // "inputs", "categories" (only with [data.columns]), "labels", or that of a column of tokens or bytes
   DType dtype = DType::kFloat32;
   std::uint64_t elements = 1;  // values of one record
-  bool are_classes = false;    // labels that are one whole number of at least 0 for each record
+  bool are_classes = false;    // labels that are one whole number for each record, none of them below 0
   bool are_tokens = false;     // a column of tokens or bytes, which is an array of its own
   bool is_ragged = false;      // tokens or bytes with pad_to = "longest", or of the type kBytes
   std::int32_t pad = 0;        // tokens, bytes: stands behind shorter records
@@ -135,6 +139,12 @@ struct ColumnOut {
   LargeArray<std::byte>* strings = nullptr;
 };
 
+// A category of a data set.
+struct UnknownWords {
+  std::string column;         // of [data.columns]
+  std::uint64_t records = 0;  // that have a word which isn't in the vocabulary
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -157,6 +167,9 @@ class Dataset {
   virtual std::uint64_t hash() const { return 0; }
   // Something that the operator should know, or "".
   virtual std::string notice() const { return ""; }
+  // The categories with such records. A streamed data set counts the records that were read so far, each as often as it
+  // was read.
+  virtual std::vector<UnknownWords> unknown_words() const { return {}; }
   // How long the stages of reading take; null for a data set in memory. It lives as long as the data set.
   virtual const DataFigures* figures() const { return nullptr; }
 
@@ -183,8 +196,8 @@ class Dataset {
 // A record of a text is a window of tokens. The windows of a file begin every `stride` tokens; none goes beyond its
 // end.
 //
-// If every label is a whole number of at least 0, the records have labels. Otherwise (fractions, negative numbers,
-// several values per record) the records have targets. Text labels (csv) are numbered in sorted order.
+// If every label is a whole number, the records have labels, which are classes if none is below 0. Otherwise
+// (fractions, several values per record) the records have targets. Text labels (csv) are numbered in sorted order.
 Result<std::unique_ptr<Dataset>> load_dataset(const Source& source);
 
 }  // namespace disttrain::input

@@ -7,9 +7,12 @@
 #include <limits>
 #include <optional>
 
+#include "common/printable.h"
+#include "workerd/input/column_text.h"
 #include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/record_block.h"
 
 namespace disttrain::input {
 
@@ -67,18 +70,19 @@ tl::unexpected<Error> unknown_label(const std::string& place, const ColumnSectio
   std::string known;
   for (std::size_t i = 0; i < std::min<std::size_t>(vocabulary.size(), 10); ++i)
     known += (i == 0 ? "'" : ", '") + vocabulary[i] + "'";
-  return fail(ErrorCode::kData, place + ": the label '" + std::string(word) + "' in column '" + name_in_files(section) +
-                                    "' isn't one of the " + std::to_string(vocabulary.size()) + " labels (" + known +
-                                    (vocabulary.size() > 10 ? ", ..." : "") + "): correct the file, " +
-                                    key_of(section) + ".vocabulary or " + key_of(section) + ".strip");
+  return fail(ErrorCode::kData, place + ": the label " + printable(shown_text(word)) + " in column '" +
+                                    name_in_files(section) + "' isn't one of the " + std::to_string(vocabulary.size()) +
+                                    " labels (" + known + (vocabulary.size() > 10 ? ", ..." : "") +
+                                    "): correct the record, " + key_of(section) + ".vocabulary or " + key_of(section) +
+                                    ".strip");
 }
 
 }  // namespace
 
-// Calls put(number) with the category of each record.
+// Calls put(number) with the category of each record. Adds to `unknown` how many words aren't in the vocabulary.
 template <typename Put>
 Status ColumnEncoder::number_categories(const Column& column, const Table& table, const PlaceOf& place_of,
-                                        const Put& put) const {
+                                        std::uint64_t& unknown, const Put& put) const {
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
@@ -94,35 +98,56 @@ Status ColumnEncoder::number_categories(const Column& column, const Table& table
     return {};
   }
   KnownWords<std::int32_t> known;
+  WordsOfRecords words(from);
+  const bool has_vocabulary = section.hash == 0;
   for (std::uint64_t i = 0; i < table.records; ++i) {
-    const std::string_view word = from.bytes[i];
-    if (const std::int32_t* const number = known.find(word)) {
-      put(*number);
-    } else if (section.hash > 0) {
-      put(known.keep(word, static_cast<std::int32_t>(hash_of_word(word) % section.hash)));
+    const std::string_view text = words.next(i);
+    const std::int32_t* const its = known.find(text);
+    std::int32_t number = 0;
+    if (its != nullptr) {
+      number = *its;
     } else {
-      const auto found = column.numbers.find(word);
-      put(known.keep(word, found == column.numbers.end() ? 0 : found->second));
+      const Result<std::int32_t> found = number_of_word(column, text, i, place_of);
+      if (!found) return tl::unexpected(found.error());
+      number = known.keep(text, *found);
     }
+    unknown += has_vocabulary && number == 0 ? 1 : 0;
+    put(number);
   }
   return {};
 }
 
+Result<std::int32_t> ColumnEncoder::number_of_word(const Column& column, std::string_view text, std::uint64_t record,
+                                                   const PlaceOf& place_of) const {
+  const ColumnSection& section = *column.section;
+  const std::string_view word = word_of(text, missing_);
+  if (section.hash == 0) {
+    const auto found = column.numbers.find(word);
+    if (found != column.numbers.end()) return found->second;
+  }
+  if (wrong_bytes(word))
+    if (Status ok = check_word(section, word, place_of(record)); !ok) return tl::unexpected(ok.error());
+  return section.hash == 0 ? 0 : static_cast<std::int32_t>(hash_of_word(word) % section.hash);
+}
+
 Status ColumnEncoder::encode_categories(const Column& column, const Table& table, const PlaceOf& place_of,
-                                        std::int32_t* to) const {
-  return number_categories(column, table, place_of, [&to, this](std::int32_t number) {
-    *to = number;
-    to += categories_;
+                                        const RowsOut& to) const {
+  std::int32_t* row = to.categories + column.to;
+  return number_categories(column, table, place_of, to.unknown[column.index], [&row, this](std::int32_t number) {
+    *row = number;
+    row += categories_;
   });
 }
 
 Status ColumnEncoder::encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of,
-                                     float* to) const {
-  return number_categories(column, table, place_of, [&to, &column, this](std::int32_t number) {
-    std::fill_n(to, column.size, 0.0F);
-    to[number] = 1.0F;
-    to += inputs_;
-  });
+                                     const RowsOut& to) const {
+  float* row = to.inputs + column.to;
+  return number_categories(column, table, place_of, to.unknown[column.index],
+                           [&row, &column, this](std::int32_t number) {
+                             std::fill_n(row, column.size, 0.0F);
+                             row[number] = 1.0F;
+                             row += inputs_;
+                           });
 }
 
 // Combines the columns `column.cross` of the array of categories.
@@ -143,23 +168,23 @@ Status ColumnEncoder::encode_labels(const Column& column, const Table& table, co
   if (Status ok = check_lengths(*column.section, from, 1, place_of); !ok) return ok;
   KnownWords<double> known;
   for (std::uint64_t i = 0; i < table.records; ++i) {
-    const std::string_view word = from.bytes[i];
+    const std::string_view text = from.bytes[i];
     double number = 0.0;
-    if (const double* const its = known.find(word)) {
+    if (const double* const its = known.find(text)) {
       number = *its;
     } else {
-      const std::string_view bare = stripped(word, column.section->strip);
-      const auto found = column.numbers.find(bare);
+      const std::string_view word = label_of(text, column.section->strip, missing_);
+      const auto found = column.numbers.find(word);
       if (found != column.numbers.end()) {
         number = found->second;
       } else {
-        const Result<double> read = label_of(column, bare, i, place_of);
+        const Result<double> read = number_of_label(column, word, i, place_of);
         if (!read) return tl::unexpected(read.error());
         number = *read;
       }
-      known.keep(word, number);
+      known.keep(text, number);
     }
-    if (has_classes_)
+    if (has_whole_labels_)
       to.classes[i] = static_cast<std::int64_t>(number);
     else
       to.targets[i] = static_cast<float>(number);
@@ -168,21 +193,25 @@ Status ColumnEncoder::encode_labels(const Column& column, const Table& table, co
 }
 
 // The number of a label that isn't in the vocabulary.
-Result<double> ColumnEncoder::label_of(const Column& column, std::string_view word, std::uint64_t record,
-                                       const PlaceOf& place_of) const {
+Result<double> ColumnEncoder::number_of_label(const Column& column, std::string_view word, std::uint64_t record,
+                                              const PlaceOf& place_of) const {
   const ColumnSection& section = *column.section;
   if (word.empty()) return no_label(section, place_of(record));
   if (!column.numbers.empty()) return unknown_label(place_of(record), section, word, column.fitted->vocabulary);
   const auto bad = [&](const std::string& what) {
-    return fail(ErrorCode::kData, place_of(record) + ": the label '" + std::string(word) + "' in column '" +
+    return fail(ErrorCode::kData, place_of(record) + ": the label " + printable(shown_text(word)) + " in column '" +
                                       name_in_files(section) + "' " + what);
   };
   const std::optional<double> number = double_in(word);
-  if (!number) return bad("isn't a number as those of the training set: correct the file");
+  if (!number && is_infinity(word)) return bad("is infinite, expected a finite number: correct the record");
+  if (!number) return bad("isn't a number as those of the training set: correct the record");
   constexpr double kLargest = 1ull << 53;
-  if (has_classes_ && (*number < 0.0 || *number > kLargest || *number != std::floor(*number)))
-    return bad("isn't a whole number of at least 0 as those of the training set: correct the file");
-  if (!has_classes_ && std::abs(*number) > std::numeric_limits<float>::max())
+  const bool is_whole = std::abs(*number) <= kLargest && *number == std::floor(*number);
+  if (has_whole_labels_ && !is_whole)
+    return bad("isn't a whole number as those of the training set: correct the record");
+  if (has_whole_labels_ && *number < 0.0 && column.fitted->label.are_classes())
+    return bad("isn't a class, a whole number of at least 0, as those of the training set: correct the record");
+  if (!has_whole_labels_ && std::abs(*number) > std::numeric_limits<float>::max())
     return bad("is too large for float32: scale the labels");
   return *number;
 }

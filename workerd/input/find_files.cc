@@ -1,6 +1,7 @@
 #include "workerd/input/find_files.h"
 
 #include <glob.h>
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,9 +13,32 @@ namespace disttrain::input {
 
 namespace {
 
+// In this locale a "?" of a pattern stands for a character of UTF-8. In that of the process, "C", it stands for a byte.
+// Names that aren't UTF-8 are still matched by their bytes. glibc has this locale inside.
+class Utf8Locale {
+ public:
+  Utf8Locale() : locale_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (locale_ != nullptr) before_ = ::uselocale(locale_);
+  }
+  ~Utf8Locale() {
+    if (locale_ == nullptr) return;
+    ::uselocale(before_);
+    ::freelocale(locale_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+ private:
+  locale_t locale_ = nullptr;
+  locale_t before_ = nullptr;
+};
+
 class Glob {
  public:
-  explicit Glob(const std::string& pattern) { result_ = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found_); }
+  explicit Glob(const std::string& pattern) {
+    const Utf8Locale locale;
+    result_ = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found_);
+  }
   ~Glob() { ::globfree(&found_); }
   Glob(const Glob&) = delete;
   Glob& operator=(const Glob&) = delete;

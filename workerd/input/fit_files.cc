@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/config/columns.h"
 #include "workerd/input/column_values.h"
 #include "workerd/input/encode_tokens.h"
 #include "workerd/input/read_parallel.h"
@@ -74,7 +75,7 @@ struct Found {
 // Without `lengths` they aren't wanted.
 Result<Found> fit_file(const Source& source, const std::string& path, RecordRange range,
                        std::optional<LengthFit> lengths) {
-  ColumnFit fit(source.columns);
+  ColumnFit fit(source.columns, source.missing, source.target_taker);
   const auto take = [&](Table& table, TableReader& reader, std::uint64_t before) -> Status {
     const std::uint64_t begin = std::clamp(range.begin, before, before + table.records) - before;
     const std::uint64_t end = std::clamp(range.end, before, before + table.records) - before;
@@ -169,7 +170,9 @@ Result<FittedFiles> fit_files(const Source& source, const std::vector<std::strin
     if (!read) return tl::unexpected(std::move(read.error()));
     found = std::move(*read);
   }
-  fitted.columns = (found ? found->columns : ColumnFit({})).done(source.columns);
+  Result<FittedColumns> done = (found ? found->columns : ColumnFit({}, {}, "")).done(source.columns);
+  if (!done) return tl::unexpected(std::move(done.error()));
+  fitted.columns = std::move(*done);
   for (std::size_t i = 0; i < source.columns.size(); ++i) {
     fitted.columns.columns[i].tokenizer = with_tokenizers[i].tokenizer;
     fitted.columns.columns[i].tokenizer_hash = with_tokenizers[i].tokenizer_hash;

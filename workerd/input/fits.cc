@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/config/columns.h"
+#include "common/counted.h"
 #include "workerd/input/bind.h"
 #include "workerd/input/columns.h"
 
@@ -73,6 +74,7 @@ class Fitting {
         keys_(size_keys(model.builtin)),
         is_text_(source.format == DataFormat::kText),
         files_(source.files_key),
+        target_taker_(target_taker(model)),
         // In a csv file the last column is the label, and no key chooses another column.
         labels_(!source.columns.empty()             ? "the label of data.columns"
                 : source.format == DataFormat::kCsv ? "the last column of " + files_
@@ -139,7 +141,8 @@ class Fitting {
                                       has.name);
   }
 
-  Status labels(const DatasetColumn& has, const ColumnSpec& wants) const {
+  // `words` is the number of classes that have names, or 0.
+  Status labels(const DatasetColumn& has, const ColumnSpec& wants, std::size_t words) const {
     const std::string labels = "the labels of " + files_;
     const std::uint64_t outputs = element_count(wants);
     const bool are_classes = has.are_classes;
@@ -153,6 +156,15 @@ class Fitting {
                                           ": change model.loss or " + labels_);
     }
     if (Status ok = check_type(labels, has, wants); !ok) return ok;
+    if (words > 0 && !target_taker_.empty())
+      return fail(ErrorCode::kConfig, labels + " are classes with names, but " + target_taker_ +
+                                          " takes numbers: leave out the vocabulary of " + labels_ +
+                                          ", or choose a loss for classes");
+    // As numbers, words would be their ranks. Two of them are 0 and 1, as a loss of one output takes them.
+    if (words > 2 && !is_integer(wants.dtype) && outputs == 1)
+      return fail(ErrorCode::kConfig, labels + " are " + std::to_string(words) + " words, but the model's column \"" +
+                                          wants.name + "\" takes one number: change the model, or make numbers of " +
+                                          labels_);
     if (!are_classes && has.elements != outputs) {
       return fail(ErrorCode::kConfig, labels + " have " + std::to_string(has.elements) +
                                           " values per record, but the model gives " + std::to_string(outputs) +
@@ -197,6 +209,7 @@ class Fitting {
   const SizeKeys keys_;
   const bool is_text_;
   const std::string files_;
+  const std::string target_taker_;
   const std::string labels_;
 };
 
@@ -250,7 +263,7 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
   for (std::size_t i = 0; i < spec.columns.size(); ++i) {
     const DatasetColumn& array = columns[(*bindings)[i].array];
     const ColumnPart* const part = part_named(columns, spec.columns[i].name);
-    const Status ok = array.name == "labels" ? fitting.labels(array, spec.columns[i])
+    const Status ok = array.name == "labels" ? fitting.labels(array, spec.columns[i], dataset.label_names().size())
                       : array.are_tokens     ? fitting.tokens(array, spec.columns[i])
                       : part != nullptr      ? fitting.part(array, *part, spec.columns[i])
                                              : fitting.inputs(array, spec.columns[i]);
@@ -268,6 +281,26 @@ void size_vocabulary(const Dataset& dataset, ModelSection& model) {
 
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model) {
   take_column_sizes(with_vocabularies(data.columns, fitted), 1, model);
+}
+
+std::string target_taker(const ModelSection& model) {
+  if (model.builtin == "matrix_factorization") return "model.builtin = \"matrix_factorization\"";
+  const bool has_layers = model.builtin == "linear" || model.builtin == "mlp";
+  const bool has_one_output = has_layers                     ? !model.layers.empty() && model.layers.back() == 1
+                              : model.builtin == "resnet"    ? model.resnet.outputs == 1
+                              : model.builtin == "wide_deep" ? model.wide_deep.outputs == 1
+                                                             : false;
+  return model.loss == Loss::kMse && has_one_output ? "model.loss = \"mse\"" : "";
+}
+
+std::string notice_of_unknown(const Dataset& dataset) {
+  std::string names;
+  for (const UnknownWords& unknown : dataset.unknown_words())
+    names += (names.empty() ? "" : ", ") + unknown.column + ": " + counted(unknown.records, "record");
+  if (names.empty()) return "";
+  return "some of the " + counted(dataset.records(), "record") +
+         " to evaluate or predict have words that the vocabulary lacks (" + names +
+         "); they have the category 0, which the training may never have seen";
 }
 
 void keep_types_of(const ModelSpec& spec, Source& source) {

@@ -2,6 +2,9 @@
 // first step.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "common/model.h"
 #include "common/result.h"
 #include "workerd/input/dataset.h"
@@ -18,9 +21,16 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
 // Sets the vocabulary of a transformer that its section leaves out (takes_vocabulary()), from the data set's tokens.
 void size_vocabulary(const Dataset& dataset, ModelSection& model);
 
-// Sets the sizes of the model that its section leaves out, from [data.columns] and what they took from the training
-// set.
+// Sets the sizes of the model that its section leaves out, from [data.columns] and what
+// they took from the training set.
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model);
+
+// What of a builtin model takes the labels as numbers, for Source::target_taker. "" if it may take classes.
+std::string target_taker(const ModelSection& model);
+
+// What an operator should know about the categories of a test set that have words which aren't in the vocabulary: their
+// names and numbers of records. "" if there are none.
+std::string notice_of_unknown(const Dataset& dataset);
 
 // Tells the source as which types the model takes its columns. Call it before load_dataset(), so that the data set
 // keeps the types that the model wants.

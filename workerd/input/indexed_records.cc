@@ -113,7 +113,7 @@ class IndexedRecords::Reader final : public RecordReader {
 
 Result<std::unique_ptr<RecordSource>> IndexedRecords::open(const Source& source,
                                                            const std::vector<std::string>& paths) {
-  std::unique_ptr<RecordFormat> format = make_record_format({source.format, source.columns, source.missing});
+  std::unique_ptr<RecordFormat> format = make_record_format(format_options(source));
   if (Status ok = format->prepare(paths.front()); !ok) return tl::unexpected(std::move(ok.error()));
   // Without blocks, the list of their begins may be as large as the index.
   const std::uint64_t block_bytes = source.shuffle == ShuffleKind::kBlocks ? kStreamedBlockBytes : 0;

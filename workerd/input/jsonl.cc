@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "workerd/input/column_text.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/number_word.h"
 
 namespace disttrain::input {
 
@@ -72,14 +74,17 @@ std::string_view without_blanks_behind(std::string_view token) {
 // What is wrong with a line.
 using Problem = std::optional<std::string>;
 
-// Whether the text is a number that JSON lacks. Python's json.dumps() writes NaN, Infinity and -Infinity.
-bool is_nan_or_infinity(std::string_view token) {
-  if (token.starts_with('-') || token.starts_with('+')) token.remove_prefix(1);
-  static constexpr std::string_view kWords[] = {"nan", "inf", "infinity"};
-  return std::any_of(std::begin(kWords), std::end(kWords), [token](std::string_view word) {
-    return std::equal(token.begin(), token.end(), word.begin(), word.end(),
-                      [](char a, char b) { return (a | 0x20) == b; });  // in any case
-  });
+// A number that JSON lacks. Python's json module writes and reads them.
+std::optional<double> nonfinite_in(std::string_view token) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (token == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (token == "Infinity") return kInfinity;
+  return token == "-Infinity" ? std::optional(-kInfinity) : std::nullopt;
+}
+
+// As Python reads it: a token with a fraction or an exponent is a double, any other one is a whole number of any size.
+bool is_whole(std::string_view token) {
+  return token.find_first_of(".eE") == std::string_view::npos;
 }
 
 Problem not_json(simdjson::error_code error) {
@@ -149,10 +154,12 @@ class JsonlDecoder::Reader {
       ondemand::value value;
       if (const auto error = field.value().get(value)) return not_json(error);
       ondemand::json_type type;
-      if (const auto error = value.type().get(type)) return not_a_value(value, *name, error);
+      const auto no_type = value.type().get(type);
       for (const std::size_t c : name->columns) drop_values_behind(table_->columns[c], starts_[c]);
       Problem problem;
-      if (type == ondemand::json_type::object && !name->inside.empty()) {
+      if (no_type != simdjson::SUCCESS) {
+        problem = read_nonfinite(value, *name, no_type);
+      } else if (type == ondemand::json_type::object && !name->inside.empty()) {
         ondemand::object inside;
         if (const auto error = value.get_object().get(inside)) return not_json(error);
         problem = read_object(inside, *name);
@@ -193,8 +200,10 @@ class JsonlDecoder::Reader {
       ondemand::value inside;
       if (const auto error = element.get(inside)) return not_json(error);
       ondemand::json_type type;
-      if (const auto error = inside.type().get(type)) return not_a_value(inside, name, error);
-      if (Problem problem = read_value(inside, type, name, depth + 1)) return problem;
+      const auto no_type = inside.type().get(type);
+      Problem problem = no_type != simdjson::SUCCESS ? read_nonfinite(inside, name, no_type)
+                                                     : read_value(inside, type, name, depth + 1);
+      if (problem) return problem;
     }
     return std::nullopt;
   }
@@ -212,8 +221,15 @@ class JsonlDecoder::Reader {
       text = table_->texts.keep(text);
     }
     for (const std::size_t c : name.columns) {
-      if (wanted_[c].kind != ValueKind::kBytes) return wrong("the string " + shown_text(text), c);
-      table_->columns[c].bytes.push_back(text);
+      TableColumn& column = table_->columns[c];
+      if (column.kind == ValueKind::kInteger) return wrong("the string " + shown_text(text), c);
+      if (column.kind == ValueKind::kBytes) {
+        column.bytes.push_back(text);
+        continue;
+      }
+      const std::optional<float> number = number_of_text(text, wanted_[c].missing);
+      if (!number) return "the string " + wrong_number(text, wanted_[c].name);
+      column.floats.push_back(*number);
     }
     return std::nullopt;
   }
@@ -221,7 +237,7 @@ class JsonlDecoder::Reader {
   Problem read_number(ondemand::value& value, const Name& name) {
     const std::string_view token = without_blanks_behind(value.raw_json_token());
     double number = 0.0;
-    if (const auto error = value.get_double().get(number)) return not_a_value(value, name, error);
+    if (const auto error = value.get_double().get(number)) return read_nonfinite(value, name, error);
     for (const std::size_t c : name.columns) {
       TableColumn& column = table_->columns[c];
       if (column.kind == ValueKind::kFloat) {
@@ -233,8 +249,24 @@ class JsonlDecoder::Reader {
         if (!whole) return wrong("the number " + shown_text(token), c);
         column.integers.push_back(*whole);
       } else {
-        column.bytes.push_back(in_block(token));
+        column.bytes.push_back(is_whole(token) ? in_block(token) : number_word(number, table_->texts));
       }
+    }
+    return std::nullopt;
+  }
+
+  // A value that isn't JSON. The loop over the object or the array skips it.
+  Problem read_nonfinite(ondemand::value& value, const Name& name, simdjson::error_code error) {
+    const std::string_view token = without_blanks_behind(value.raw_json_token());
+    const std::optional<double> number = token.empty() ? std::nullopt : nonfinite_in(token);
+    if (!number || name.columns.empty()) return not_a_value(value, name, error);
+    for (const std::size_t c : name.columns) {
+      TableColumn& column = table_->columns[c];
+      if (column.kind == ValueKind::kInteger) return wrong("the number " + shown_text(token), c);
+      if (column.kind == ValueKind::kFloat)
+        column.floats.push_back(static_cast<float>(*number));
+      else
+        column.bytes.push_back(number_word(*number, table_->texts));
     }
     return std::nullopt;
   }
@@ -249,7 +281,7 @@ class JsonlDecoder::Reader {
       else if (column.kind == ValueKind::kInteger)
         column.integers.push_back(is_true ? 1 : 0);
       else
-        column.bytes.push_back(is_true ? "true" : "false");
+        column.bytes.push_back(is_true ? "1" : "0");
     }
     return std::nullopt;
   }
@@ -276,10 +308,8 @@ class JsonlDecoder::Reader {
     const std::string_view token = without_blanks_behind(value.raw_json_token());
     if (name.columns.empty() || token.empty()) return not_json(error);
     const WantedColumn& column = wanted_[name.columns.front()];
-    const bool lacks_json = is_nan_or_infinity(token);
-    return "found " + (lacks_json ? std::string(token) : shown_text(token)) + " in column '" + column.name +
-           "', which " + (lacks_json ? "JSON doesn't have" : "isn't valid JSON") + ", expected " +
-           values_of(column.kind) + ": correct the line" + (lacks_json ? "; write null for a missing value" : "");
+    return "found " + shown_text(token) + " in column '" + column.name + "', which isn't valid JSON, expected " +
+           values_of(column.kind) + ": correct the line";
   }
 
   static std::string values_of(ValueKind kind) {

@@ -32,7 +32,8 @@ std::string encode_fitted(const std::vector<ColumnSection>& columns, const Fitte
                     .words = words_of(column),
                     .mean = column.mean,
                     .deviation = column.deviation,
-                    .are_classes = column.label.are_classes,
+                    .are_classes = column.label.are_classes(),
+                    .are_whole = column.label.are_whole,
                     .smallest = column.label.smallest,
                     .largest = column.label.largest});
   }
@@ -52,7 +53,7 @@ Result<std::shared_ptr<const FittedColumns>> fitted_from(const std::vector<Colum
     column.vocabulary = section.vocabulary.empty() ? kept[i].words : section.vocabulary;
     column.mean = section.mean.value_or(kept[i].mean);
     column.deviation = section.deviation.value_or(kept[i].deviation);
-    column.label = {kept[i].are_classes, kept[i].smallest, kept[i].largest};
+    column.label = {kept[i].are_whole, kept[i].smallest, kept[i].largest};
   }
   if (Status ok = load_tokenizers(columns, *fitted); !ok) return tl::unexpected(std::move(ok.error()));
   for (std::size_t i = 0; i < columns.size(); ++i)

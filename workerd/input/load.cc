@@ -1,6 +1,7 @@
 #include "workerd/input/load.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <utility>
 
@@ -113,7 +114,7 @@ bool take_labels(const std::vector<double>& numbers, Contents& contents) {
   constexpr double kLargest = 1ull << 53;  // float64 can represent every whole number up to this one
   contents.labels.reserve(numbers.size());
   for (const double number : numbers) {
-    if (!(number >= 0.0 && number <= kLargest) || number != static_cast<double>(static_cast<std::int64_t>(number))) {
+    if (!(std::abs(number) <= kLargest) || number != static_cast<double>(static_cast<std::int64_t>(number))) {
       contents.labels.clear();
       return false;
     }

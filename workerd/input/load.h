@@ -33,7 +33,7 @@ Status check_range(const Source& source, std::uint64_t begin, std::uint64_t end,
 // For text files. The records are those of all files; load_dataset() selects some of them.
 Result<Text> load_text(const Source& source);
 
-// If all `numbers` are whole numbers of at least 0, they are labels: writes them to contents.labels and returns true.
+// If all `numbers` are whole numbers, they are labels: writes them to contents.labels and returns true.
 // Otherwise they are targets: returns false.
 bool take_labels(const std::vector<double>& numbers, Contents& contents);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "workerd/input/column_parts.h"
+#include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/find_files.h"
 #include "workerd/input/fit_files.h"
@@ -20,7 +21,27 @@ namespace {
 struct FilePart {
   EncodedRows rows;
   std::uint64_t file_bytes = 0;
+  std::vector<bool> has_values;  // for each of wanted_columns(): some record has one
 };
+
+void note_values(const Table& table, std::vector<bool>& has_values) {
+  has_values.resize(table.columns.size());
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    has_values[c] = has_values[c] || values_in(table.columns[c]) > 0;
+}
+
+// If no record of the training set has a value, the column's name is wrong.
+Status check_present(const std::vector<ColumnSection>& columns, const std::vector<FilePart>& parts) {
+  std::size_t c = 0;
+  for (const ColumnSection& section : columns) {
+    if (!has_values(section)) continue;
+    const bool is_there =
+        std::any_of(parts.begin(), parts.end(), [c](const FilePart& part) { return part.has_values[c]; });
+    if (!is_there) return no_values(section);
+    ++c;
+  }
+  return {};
+}
 
 // The memory that the tokens of all files take so far, and the most that they may take. They may take more than the
 // files.
@@ -39,13 +60,14 @@ std::uint64_t token_bytes(const EncodedRows& rows) {
 Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder, const std::string& path, Room& room) {
   const Result<std::unique_ptr<TableReader>> reader = TableReader::open(source, path);
   if (!reader) return tl::unexpected(reader.error());
-  FilePart part{{}, (*reader)->file_bytes()};
+  FilePart part{.rows = {}, .file_bytes = (*reader)->file_bytes(), .has_values = {}};
   std::uint64_t known_bytes = 0;
   Table table;
   for (;;) {
     const Result<bool> more = (*reader)->next(table);
     if (!more.has_value()) return tl::unexpected(more.error());
     if (!*more) break;
+    note_values(table, part.has_values);
     const Status ok = encoder.encode(
         table, [&reader](std::uint64_t record) { return (*reader)->place_of(record); }, part.rows);
     if (!ok) return tl::unexpected(ok.error());
@@ -112,14 +134,18 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
     if (!found) return tl::unexpected(found.error());
     fitted = std::make_shared<const FittedColumns>(std::move(found->columns));
   }
-  const ColumnEncoder encoder(source.columns, *fitted);
+  const ColumnEncoder encoder(source.columns, *fitted, source.missing);
   Room room{memory_budget(source.memory)};
   Result<std::vector<FilePart>> parts =
       read_parallel<FilePart>(paths, [&](const std::string& path) { return encode_file(source, encoder, path, room); });
   if (room.is_exceeded) return std::nullopt;
   if (!parts) return tl::unexpected(parts.error());
+  if (source.fitted == nullptr)
+    if (Status ok = check_present(source.columns, *parts); !ok) return tl::unexpected(std::move(ok.error()));
   Contents contents;
+  std::vector<std::uint64_t> unknown(encoder.unknown_names().size());
   for (const FilePart& part : *parts) {
+    for (std::size_t i = 0; i < part.rows.unknown.size(); ++i) unknown[i] += part.rows.unknown[i];
     contents.records += part.rows.records;
     contents.bytes_read += part.file_bytes;
   }
@@ -128,7 +154,7 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
   contents.tokens = joined_tokens(*parts);
   contents.token_arrays = encoder.tokens();
   contents.bucket_by = source.bucket_by;
-  if (encoder.has_labels() && encoder.has_classes()) {
+  if (encoder.has_labels() && encoder.has_whole_labels()) {
     contents.labels.resize(contents.records);
     const auto classes = joined(*parts, &EncodedRows::classes);
     std::memcpy(contents.labels.data(), classes.get(), contents.records * sizeof(std::int64_t));
@@ -138,6 +164,7 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
   if (encoder.has_weights()) contents.weights = {DType::kFloat32, 1, joined(*parts, &EncodedRows::weights)};
   for (std::size_t i = 0; i < source.columns.size(); ++i)
     if (source.columns[i].kind == ColumnKind::kLabel) contents.label_names = fitted->columns[i].vocabulary;
+  contents.unknown = unknown_words(encoder.unknown_names(), unknown);
   contents.parts = parts_of(source.columns, *fitted);
   contents.fitted = std::move(fitted);
   return contents;

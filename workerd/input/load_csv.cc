@@ -4,10 +4,12 @@
 #include <span>
 #include <utility>
 
+#include "common/printable.h"
 #include "workerd/input/csv.h"
 #include "workerd/input/find_files.h"
 #include "workerd/input/load.h"
 #include "workerd/input/read_parallel.h"
+#include "workerd/input/record_block.h"
 
 namespace disttrain::input {
 
@@ -118,6 +120,11 @@ Result<Contents> load_csv(const Source& source) {
       read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_part(source, path); });
   if (!parts) return tl::unexpected(parts.error());
   if (Status alike = check_alike(*parts); !alike) return tl::unexpected(alike.error());
+  const CsvPart& first = parts->front();
+  if (!source.target_taker.empty() && !first.labels.names.empty())
+    return fail(ErrorCode::kData, first.path + ":" + std::to_string(first.labels.lines.front()) + ": the label " +
+                                      printable(shown_text(first.labels.names.front())) + " isn't a number, which " +
+                                      source.target_taker + " needs: correct the file, or choose a loss for classes");
 
   Contents contents;
   const Status joined = parts->front().labels.names.empty() ? join_number_labels(*parts, source, contents)

@@ -80,6 +80,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   Result<std::unique_ptr<RecordSource>> records = open_records(source, paths);
   if (!records) return tl::unexpected(std::move(records.error()));
   StreamedOptions options{.columns = source.columns,
+                          .missing = source.missing,
                           .fitted = source.fitted,
                           .lengths = {},
                           .begin = source.begin,
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
                                         ": a file was changed while it was read: start the job again when the files "
                                         "are complete");
   }
-  const ColumnEncoder encoder(source.columns, *options.fitted);
+  const ColumnEncoder encoder(source.columns, *options.fitted, source.missing);
   const std::string why_blocks = (*records)->needs_blocks();
   const bool needs_blocks = !why_blocks.empty();
   if (needs_blocks && encoder.has_pixels())

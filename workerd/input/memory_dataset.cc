@@ -43,7 +43,7 @@ void MemoryDataset::add_labels() {
   columns_.push_back({.name = "labels",
                       .dtype = DType::kInt64,
                       .elements = 1,
-                      .are_classes = true,
+                      .are_classes = range.smallest >= 0,
                       .smallest = range.smallest,
                       .largest = range.largest,
                       .parts = contents_.parts.labels});

@@ -29,13 +29,14 @@ struct Contents {
   std::vector<TokenRows> tokens;
   std::vector<TokenArray> token_arrays;
   std::string bucket_by;             // Source::bucket_by
-  std::vector<std::int64_t> labels;  // one per record, at least 0; may be empty with targets or [data.columns]
+  std::vector<std::int64_t> labels;  // one per record; may be empty with targets or [data.columns]
   Values targets;
   Values weights;  // only with [data.columns]
   std::vector<std::string> label_names;
   Parts parts;                                  // only with [data.columns]
   std::shared_ptr<const FittedColumns> fitted;  // only with [data.columns]
   std::uint64_t bytes_read = 0;
+  std::vector<UnknownWords> unknown;  // only with [data.columns]
 };
 
 class MemoryDataset final : public Dataset {
@@ -50,6 +51,7 @@ class MemoryDataset final : public Dataset {
   std::uint64_t hash() const override { return hash_; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return contents_.fitted; }
+  std::vector<UnknownWords> unknown_words() const override { return contents_.unknown; }
   Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
                 const Draw& draw) const override;
 

@@ -42,6 +42,7 @@ class MixedDataset final : public Dataset {
   std::span<const std::uint32_t> lengths() const override { return inner_->lengths(); }
   std::uint64_t hash() const override { return inner_->hash(); }
   std::string notice() const override { return inner_->notice(); }
+  std::vector<UnknownWords> unknown_words() const override { return inner_->unknown_words(); }
   const DataFigures* figures() const override { return inner_->figures(); }
 
   Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,

@@ -41,8 +41,7 @@ class TfRecordFormat final : public RecordFormat {
 // All files have the same header.
 class CsvFormat final : public RecordFormat {
  public:
-  CsvFormat(std::vector<WantedColumn> wanted, std::vector<std::string> missing)
-      : wanted_(std::move(wanted)), missing_(std::move(missing)) {}
+  explicit CsvFormat(std::vector<WantedColumn> wanted) : wanted_(std::move(wanted)) {}
 
   Status prepare(const std::string& first_path) override {
     const Result<std::unique_ptr<FileReader>> file = FileReader::open(first_path);
@@ -88,14 +87,13 @@ class CsvFormat final : public RecordFormat {
   }
 
   Status decode(const RecordBlock& block, std::span<const RecordPlace> records, Table& table) const override {
-    return decode_csv_rows(block, records, header_, wanted_, missing_, table);
+    return decode_csv_rows(block, records, header_, wanted_, table);
   }
   std::size_t most_record_bytes() const override { return kMaxCsvRecordBytes; }
   std::size_t tail_bytes() const override { return 0; }
 
  private:
   const std::vector<WantedColumn> wanted_;
-  const std::vector<std::string> missing_;
   CsvHeader header_;
 };
 
@@ -113,6 +111,9 @@ class LibsvmFormat final : public LineFormat {
  public:
   LibsvmFormat(std::vector<WantedColumn> wanted, LibsvmShape shape) : wanted_(std::move(wanted)), shape_(shape) {}
 
+  Result<std::size_t> find(const RecordBlock& block, std::vector<RecordPlace>& records) const override {
+    return find_libsvm_lines(block, records);
+  }
   Status decode(const RecordBlock& block, std::span<const RecordPlace> records, Table& table) const override {
     return decode_libsvm(block, records, wanted_, shape_, table);
   }
@@ -122,12 +123,16 @@ class LibsvmFormat final : public LineFormat {
   const LibsvmShape shape_;
 };
 
-// The column "features" has the width of the vectors.
-LibsvmShape libsvm_shape(const std::vector<ColumnSection>& columns) {
-  LibsvmShape shape;
-  for (const ColumnSection& column : columns)
-    if (name_in_files(column) == "features")
-      shape = {static_cast<std::uint32_t>(value_count(column)), !column.zero_based};
+// The column "features" has the width of the vectors. A column that isn't wanted now still says what the lines have.
+LibsvmShape libsvm_shape(const FormatOptions& options) {
+  LibsvmShape shape{.may_lack_label = options.may_lack_labels};
+  for (const ColumnSection& column : options.columns) {
+    const std::string& name = name_in_files(column);
+    if (name == "weight") shape.has_weights = true;
+    if (name != "features") continue;
+    shape.width = static_cast<std::uint32_t>(value_count(column));
+    shape.one_based = !column.zero_based;
+  }
   return shape;
 }
 
@@ -211,15 +216,19 @@ class ImagesFormat final : public RecordFormat {
 
 }  // namespace
 
+FormatOptions format_options(const Source& source) {
+  return {source.format, source.columns, source.missing, source.may_lack_labels};
+}
+
 std::unique_ptr<RecordFormat> make_record_format(const FormatOptions& options) {
-  const std::vector<WantedColumn> wanted = wanted_columns(options.columns);
+  const std::vector<WantedColumn> wanted = wanted_columns(options.columns, options.missing);
   switch (options.format) {
     case DataFormat::kCsv:
-      return std::make_unique<CsvFormat>(wanted, options.missing);
+      return std::make_unique<CsvFormat>(wanted);
     case DataFormat::kTfrecord:
       return std::make_unique<TfRecordFormat>(wanted);
     case DataFormat::kLibsvm:
-      return std::make_unique<LibsvmFormat>(wanted, libsvm_shape(options.columns));
+      return std::make_unique<LibsvmFormat>(wanted, libsvm_shape(options));
     case DataFormat::kJsonl:
       return std::make_unique<JsonlFormat>(wanted);
     case DataFormat::kWebdataset:

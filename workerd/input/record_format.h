@@ -9,6 +9,7 @@
 
 #include "common/config/job_config.h"
 #include "common/result.h"
+#include "workerd/input/dataset.h"
 #include "workerd/input/record_block.h"
 #include "workerd/input/table.h"
 
@@ -41,8 +42,11 @@ class RecordFormat {
 struct FormatOptions {
   DataFormat format = DataFormat::kCsv;  // not idx, npy or text
   std::vector<ColumnSection> columns;    // of [data.columns]
-  std::vector<std::string> missing;      // csv: words that mean that a value is missing, beside the empty one
+  std::vector<std::string> missing;      // words that mean that a value is missing (column_text.h)
+  bool may_lack_labels = false;          // Source::may_lack_labels
 };
+
+FormatOptions format_options(const Source& source);
 
 // The format decodes the columns wanted_columns().
 std::unique_ptr<RecordFormat> make_record_format(const FormatOptions& options);

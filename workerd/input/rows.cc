@@ -1,6 +1,7 @@
 #include "workerd/input/rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 namespace disttrain::input {
@@ -64,6 +65,15 @@ Range<T> range_of(std::span<const T> values) {
     range.largest = std::max(range.largest, value);
   }
   return range;
+}
+
+// A loop without a branch, so that the compiler vectorises it.
+bool are_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t unfit = 0;
+  for (const float value : values)
+    unfit |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
+  return unfit == 0;
 }
 
 using Indices = std::span<const std::uint64_t>;

@@ -33,4 +33,7 @@ struct Range {
 template <typename T>
 Range<T> range_of(std::span<const T> values);
 
+// Whether no value is NaN or infinite.
+bool are_finite(std::span<const float> values);
+
 }  // namespace disttrain::input

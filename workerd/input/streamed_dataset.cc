@@ -42,8 +42,9 @@ struct StreamedDataset::Scratch {
 StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedOptions options)
     : source_(std::move(source)),
       options_(std::move(options)),
-      encoder_(options_.columns, *options_.fitted),
-      blocks_(options_.memory) {
+      encoder_(options_.columns, *options_.fitted, options_.missing),
+      blocks_(options_.memory),
+      unknown_(encoder_.unknown_names().size()) {
   DISTTRAIN_CHECK_LT(options_.begin, options_.end);
   DISTTRAIN_CHECK_LE(options_.end, source_->records());
   DISTTRAIN_CHECK(!options_.keeps_blocks || (!options_.blocks.empty() && !encoder_.has_pixels()));
@@ -77,15 +78,15 @@ void StreamedDataset::add_labels(const Parts& parts) {
     if (options_.columns[i].kind != ColumnKind::kLabel) continue;
     const FittedColumn& label = options_.fitted->columns[i];
     label_names_ = label.vocabulary;
-    if (!encoder_.has_classes()) {
+    if (!encoder_.has_whole_labels()) {
       columns_.push_back({.name = "labels", .parts = parts.labels});
       continue;
     }
     const bool are_words = !label.vocabulary.empty();
     columns_.push_back({.name = "labels",
                         .dtype = DType::kInt64,
-                        .are_classes = true,
-                        .smallest = 0,
+                        .are_classes = are_words || label.label.are_classes(),
+                        .smallest = are_words ? 0 : static_cast<std::int64_t>(label.label.smallest),
                         .largest = are_words ? static_cast<std::int64_t>(label.vocabulary.size()) - 1
                                              : static_cast<std::int64_t>(label.label.largest),
                         .parts = parts.labels});
@@ -138,7 +139,7 @@ Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span
     const std::string& name = columns_[to.from.array].name;
     if (to.strings == nullptr)
       DISTTRAIN_CHECK_EQ(to.out.size(), indices.size() * element_count(to.as) * size_of(to.as.dtype));
-    if (name == "labels" && encoder_.has_classes()) ok = check_limit(indices, scratch->rows, to.as);
+    if (name == "labels" && encoder_.has_whole_labels()) ok = check_limit(indices, scratch->rows, to.as);
     if (!ok) break;
     if (to.from.array >= first_tokens_ && to.from.array - first_tokens_ < encoder_.tokens().size())
       copy_tokens(to, scratch->rows);
@@ -170,7 +171,7 @@ void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::sp
     copy(&EncodedRows::categories, 1.0);
   } else if (name == "weights") {
     copy(&EncodedRows::weights, 1.0);
-  } else if (!encoder_.has_classes()) {
+  } else if (!encoder_.has_whole_labels()) {
     copy(&EncodedRows::targets, 1.0);
   } else if (width == 1) {
     copy(&EncodedRows::classes, 1.0);
@@ -220,7 +221,18 @@ Status StreamedDataset::find_records(std::span<const std::uint64_t> indices, con
     if (Status ok = scratch.reader->read(first, count, draw, scratch.encoded); !ok) return ok;
     i += count;
   }
+  note_unknown(scratch.encoded);
   return {};
+}
+
+void StreamedDataset::note_unknown(const EncodedRows& rows) const {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < rows.unknown.size(); ++i) unknown_[i] += rows.unknown[i];
+}
+
+std::vector<UnknownWords> StreamedDataset::unknown_words() const {
+  const std::lock_guard lock(mutex_);
+  return input::unknown_words(encoder_.unknown_names(), unknown_);
 }
 
 std::size_t StreamedDataset::block_of(std::uint64_t record) const {
@@ -300,6 +312,7 @@ Result<BlockOfRows> StreamedDataset::make_block(std::size_t number, Scratch& scr
   std::unique_ptr<EncodedRows> rows = spares_.take();
   const Status ok = scratch.reader->read(first, end_of_block(number) - first, {}, *rows);
   if (!ok) return tl::unexpected(ok.error());
+  note_unknown(*rows);
   return spares_.keep(std::move(rows));
 }
 

@@ -25,6 +25,7 @@ namespace disttrain::input {
 
 struct StreamedOptions {
   std::vector<ColumnSection> columns;
+  std::vector<std::string> missing;  // data.missing
   std::shared_ptr<const FittedColumns> fitted;
   std::vector<std::uint32_t> lengths;  // of each record in the column Source::bucket_by; empty without one
   std::uint64_t begin = 0;             // records [begin, end) of the source
@@ -51,6 +52,7 @@ class StreamedDataset final : public Dataset {
   std::span<const std::uint32_t> lengths() const override { return options_.lengths; }
   std::uint64_t hash() const override;
   std::string notice() const override { return source_->notice(); }
+  std::vector<UnknownWords> unknown_words() const override;
   const DataFigures* figures() const override { return &figures_; }
 
   Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
@@ -96,8 +98,11 @@ class StreamedDataset final : public Dataset {
   mutable BlockCache blocks_;
   mutable SpareRows spares_;
 
-  mutable std::mutex mutex_;                                 // guards the member below
+  void note_unknown(const EncodedRows& rows) const;
+
+  mutable std::mutex mutex_;                                 // guards the members below
   mutable std::vector<std::unique_ptr<Scratch>> scratches_;  // those that no thread uses
+  mutable std::vector<std::uint64_t> unknown_;               // sums of EncodedRows::unknown
 };
 
 }  // namespace disttrain::input

@@ -23,8 +23,12 @@ enum class ValueKind : std::uint8_t { kFloat, kInteger, kBytes };
 struct WantedColumn {
   std::string name;
   ValueKind kind = ValueKind::kFloat;
+  std::vector<std::string> missing = {};  // floats: texts that mean that there is no value (column_text.h)
 };
 
+// Decoders take the values as the files have them. So floats may be NaN, which means that there is no value, and
+// infinite, and bytes may have blanks around them: ColumnFit and ColumnEncoder say for all formats what becomes of
+// that.
 struct TableColumn {
   ValueKind kind = ValueKind::kFloat;
   // The values of all records, one record after the other. Only the vector of `kind` is used.

@@ -16,7 +16,7 @@ namespace {
 class CsvReader final : public TableReader {
  public:
   CsvReader(const Source& source, std::unique_ptr<FileReader> file)
-      : wanted_(wanted_columns(source.columns)), file_(std::move(file)), tables_(*file_, wanted_, source.missing) {}
+      : wanted_(wanted_columns(source.columns, source.missing)), file_(std::move(file)), tables_(*file_, wanted_) {}
 
   Result<bool> next(Table& table) override { return tables_.next(table); }
   std::string place_of(std::uint64_t record) override {
@@ -33,9 +33,7 @@ class CsvReader final : public TableReader {
 class RecordTables final : public TableReader {
  public:
   RecordTables(const Source& source, std::unique_ptr<FileReader> file)
-      : format_(make_record_format({source.format, source.columns, source.missing})),
-        file_(std::move(file)),
-        stream_(*file_, *format_) {}
+      : format_(make_record_format(format_options(source))), file_(std::move(file)), stream_(*file_, *format_) {}
 
   Result<bool> next(Table& table) override {
     Result<bool> more = stream_.next();
@@ -57,7 +55,7 @@ class RecordTables final : public TableReader {
 class FolderNameReader final : public TableReader {
  public:
   FolderNameReader(const Source& source, std::string path)
-      : format_(make_record_format({source.format, source.columns, source.missing})), path_(std::move(path)) {}
+      : format_(make_record_format(format_options(source))), path_(std::move(path)) {}
 
   Result<bool> next(Table& table) override {
     if (std::exchange(is_read_, true)) return false;
@@ -83,7 +81,7 @@ Result<std::unique_ptr<TableReader>> TableReader::open(const Source& source, con
     return fail(ErrorCode::kConfig, path + ": this program doesn't read parquet files");
   }
   if (source.format == DataFormat::kImages) {
-    const std::vector<WantedColumn> wanted = wanted_columns(source.columns);
+    const std::vector<WantedColumn> wanted = wanted_columns(source.columns, source.missing);
     const bool is_name_only =
         std::all_of(wanted.begin(), wanted.end(), [](const WantedColumn& column) { return column.name == "class"; });
     if (is_name_only) return std::make_unique<FolderNameReader>(source, path);

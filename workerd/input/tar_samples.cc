@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "workerd/input/csv_fields.h"
+#include "workerd/input/column_text.h"
 #include "workerd/input/number_text.h"
 
 namespace disttrain::input {
@@ -151,22 +151,17 @@ bool ends_with_zeros(std::span<const std::byte> bytes) {
 }
 
 // Appends the value of a member to a column. Returns what is wrong with it.
-std::optional<std::string> take_value(std::string_view content, TableColumn& column) {
-  const auto shown = [content] { return "found " + shown_text(content); };
+std::optional<std::string> take_value(std::string_view content, const WantedColumn& wanted, TableColumn& column) {
   switch (column.kind) {
     case ValueKind::kFloat: {
-      std::string_view text = without_blanks(content);
-      if (text.ends_with('\n')) text = without_blanks(text.substr(0, text.size() - 1));
-      const std::optional<float> number = float_in(text);
-      if (!number) return shown() + ", expected a finite number";
+      const std::optional<float> number = number_of_text(content, wanted.missing);
+      if (!number) return wrong_number(content, wanted.name);
       column.floats.push_back(*number);
       return std::nullopt;
     }
     case ValueKind::kInteger: {
-      std::string_view text = without_blanks(content);
-      if (text.ends_with('\n')) text = without_blanks(text.substr(0, text.size() - 1));
-      const std::optional<std::int64_t> number = integer_in(text);
-      if (!number) return shown() + ", expected a whole number";
+      const std::optional<std::int64_t> number = integer_in(without_blanks(content));
+      if (!number) return shown_text(content) + " in column '" + wanted.name + "', expected a whole number";
       column.integers.push_back(*number);
       return std::nullopt;
     }
@@ -180,9 +175,7 @@ std::optional<std::string> take_value(std::string_view content, TableColumn& col
 // Appends one sample to the table.
 Status read_sample(const RecordBlock& block, std::size_t r, const RecordPlace& place,
                    const std::vector<WantedColumn>& wanted, std::vector<std::size_t>& starts, Table& table) {
-  const auto bad = [&](std::size_t c, const std::string& what) {
-    return fail(ErrorCode::kData, name_of(block, r) + ", column '" + wanted[c].name + "': " + what);
-  };
+  const auto bad = [&](const std::string& what) { return fail(ErrorCode::kData, name_of(block, r) + ": " + what); };
   for (std::size_t c = 0; c < wanted.size(); ++c) starts[c] = values_in(table.columns[c]);
   Tar tar(block.bytes.subspan(place.begin, place.bytes));
   bool has_key = false;
@@ -195,17 +188,17 @@ Status read_sample(const RecordBlock& block, std::size_t r, const RecordPlace& p
       TableColumn& column = table.columns[c];
       std::optional<std::string> problem;
       if (wanted[c].name == "__key__") {
-        if (!has_key) problem = take_value(table.texts.keep(name->key), column);
+        if (!has_key) problem = take_value(table.texts.keep(name->key), wanted[c], column);
       } else if (fits(name->extension, wanted[c].name)) {
         if (values_in(column) > starts[c])
-          return bad(c,
-                     "sample " + shown_text(name->key) + " has several such members, expected one: correct the file");
+          return bad("sample " + shown_text(name->key) + " has several members for column '" + wanted[c].name +
+                     "', expected one: correct the file");
         if (!content) content = tar.content(table.texts);
         if (!content)
           return damaged(block, r, place.begin + tar.begin(), "a member isn't whole or has holes: " + tar.problem());
-        problem = take_value(*content, column);
+        problem = take_value(*content, wanted[c], column);
       }
-      if (problem) return bad(c, *problem + " in sample " + shown_text(name->key) + ": correct the file");
+      if (problem) return bad("sample " + shown_text(name->key) + " has " + *problem);
     }
     has_key = true;
   }

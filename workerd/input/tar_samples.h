@@ -28,7 +28,7 @@ Result<std::size_t> find_tar_samples(const RecordBlock& block, std::vector<Recor
 // Decodes samples of the block and replaces the content of `table`. `records` are from find_tar_samples(block). The
 // name of a wanted column is an extension in lower case, such as "jpg", or several with semicolons between, such as
 // "jpg;jpeg;png". "__key__" is the sample's key. A column of bytes gets the content of the member. A column of numbers
-// gets the number that the member has as text. A sample that lacks a member has no values there.
+// gets the number that the member has as text (number_of_text()). A sample that lacks a member has no values there.
 //
 // Errors, kData, with file, record and column: two members of a sample fit a column, the text isn't a number, or a
 // member is damaged or has holes. `table` is then unusable.

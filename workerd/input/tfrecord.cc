@@ -1,7 +1,6 @@
 #include "workerd/input/tfrecord.h"
 
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <protozero/exception.hpp>
@@ -9,6 +8,8 @@
 #include <string>
 
 #include "transport/wire/checksum.h"
+#include "workerd/input/column_text.h"
+#include "workerd/input/number_word.h"
 
 namespace disttrain::input {
 
@@ -135,60 +136,58 @@ class ExampleReader {
       // A message has only one of the lists: the last.
       if (list != 0 && list != feature.tag()) drop_values_behind(column, starts_[c]);
       list = feature.tag();
-      if (!read_list(feature.get_message(), list, column)) {
-        static constexpr const char* kExpected[] = {"float_list or int64_list", "int64_list", "any list"};
-        return ", column \"" + wanted_[c].name + "\" has a " + kListNames[list] + ", but expected " +
-               kExpected[static_cast<std::size_t>(wanted_[c].kind)];
-      }
+      if (auto problem = read_list(feature.get_message(), list, wanted_[c], column)) return problem;
     }
     column.lengths[number_] = static_cast<std::uint32_t>(values_in(column) - starts_[c]);
     return std::nullopt;
   }
 
-  // Returns false if the column can't take this kind of list. In a column of bytes a number becomes its text, so that
-  // categories and labels may be numbers.
-  bool read_list(protozero::pbf_reader list, protozero::pbf_tag_type kind, TableColumn& column) {
-    if (kind == 1 && column.kind == ValueKind::kBytes) {
-      while (list.next()) {
-        if (list.tag_and_type() == protozero::tag_and_type(ExampleField::kFeatures, kLength))
-          column.bytes.push_back(text_of(list.get_view()));
-        else
-          list.skip();
-      }
-      return true;
-    }
-    if (kind == 2 && column.kind == ValueKind::kFloat) {
-      read_floats(list, column.floats);
-      return true;
-    }
-    if (kind == 3 && column.kind == ValueKind::kFloat) {
-      read_integers(list, column.floats);
-      return true;
-    }
-    if (kind == 3 && column.kind == ValueKind::kInteger) {
+  // Returns an error text if the column can't take the list.
+  std::optional<std::string> read_list(protozero::pbf_reader list, protozero::pbf_tag_type kind,
+                                       const WantedColumn& wanted, TableColumn& column) {
+    const bool is_whole = kind == 3;
+    if (kind == 1) return read_texts(list, wanted, column);
+    if (column.kind == ValueKind::kFloat) {
+      is_whole ? read_integers(list, column.floats) : read_floats(list, column.floats);
+    } else if (column.kind == ValueKind::kInteger && is_whole) {
       read_integers(list, column.integers);
-      return true;
-    }
-    if (kind == 3 && column.kind == ValueKind::kBytes) {
+    } else if (column.kind == ValueKind::kInteger) {
+      return wrong_list(kind, wanted);
+    } else if (is_whole) {
       integers_.clear();
       read_integers(list, integers_);
-      for (const std::int64_t number : integers_) column.bytes.push_back(kept_text(number));
-      return true;
-    }
-    if (kind == 2 && column.kind == ValueKind::kBytes) {
+      for (const std::int64_t number : integers_) column.bytes.push_back(number_word(number, table_.texts));
+    } else {
       floats_.clear();
       read_floats(list, floats_);
-      for (const float number : floats_) column.bytes.push_back(kept_text(number));
-      return true;
+      for (const float number : floats_) column.bytes.push_back(number_word(number, table_.texts));
     }
-    return false;
+    return std::nullopt;
   }
 
-  template <typename T>
-  std::string_view kept_text(T number) {
-    char text[32];
-    const auto end = std::to_chars(text, text + sizeof(text), number).ptr;
-    return table_.texts.keep({text, static_cast<std::size_t>(end - text)});
+  static std::string wrong_list(protozero::pbf_tag_type kind, const WantedColumn& wanted) {
+    return ": column '" + wanted.name + "' has a " + kListNames[kind] +
+           ", expected an int64_list: correct the record, or the kind of the column";
+  }
+
+  static std::optional<std::string> read_texts(protozero::pbf_reader& list, const WantedColumn& wanted,
+                                               TableColumn& column) {
+    if (column.kind == ValueKind::kInteger) return wrong_list(1, wanted);
+    while (list.next()) {
+      if (list.tag_and_type() != protozero::tag_and_type(ExampleField::kFeatures, kLength)) {
+        list.skip();
+        continue;
+      }
+      const std::string_view text = text_of(list.get_view());
+      if (column.kind == ValueKind::kBytes) {
+        column.bytes.push_back(text);
+        continue;
+      }
+      const std::optional<float> number = number_of_text(text, wanted.missing);
+      if (!number) return ": " + wrong_number(text, wanted.name);
+      column.floats.push_back(*number);
+    }
+    return std::nullopt;
   }
 
   static void read_floats(protozero::pbf_reader& list, std::vector<float>& out) {

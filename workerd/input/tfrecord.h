@@ -23,9 +23,9 @@ inline constexpr std::uint64_t kMaxTfRecordBytes = std::uint64_t{1} << 30;
 Result<std::size_t> find_tfrecords(const RecordBlock& block, std::vector<RecordPlace>& records);
 
 // Decodes the block's records, each of which holds one tf.Example, and replaces the content of `table`. `records` comes
-// from find_tfrecords(block). A wanted column of floats also takes an int64_list. In a
-// column of bytes, numbers become their shortest decimal text. If a feature is there twice, the last
-// one counts, as in protobuf. A record that lacks a feature has no values there.
+// from find_tfrecords(block). A wanted column of floats also takes an int64_list, and a
+// bytes_list of texts that are numbers (number_of_text()). In a column of bytes, numbers become texts (number_word()).
+// If a feature is there twice, the last one counts, as in protobuf. A record that lacks a feature has no values there.
 //
 // Errors, kData, with file and record, and the column if there is one: the data has a wrong checksum or isn't a
 // tf.Example, or a feature has another type than wanted. `table` is then unusable.

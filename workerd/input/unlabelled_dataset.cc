@@ -28,6 +28,7 @@ class UnlabelledDataset final : public Dataset {
   std::vector<std::uint64_t> blocks() const override { return inner_->blocks(); }
   std::uint64_t hash() const override { return inner_->hash(); }
   std::string notice() const override { return inner_->notice(); }
+  std::vector<UnknownWords> unknown_words() const override { return inner_->unknown_words(); }
   const DataFigures* figures() const override { return inner_->figures(); }
 
   Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
@@ -50,6 +51,7 @@ class UnlabelledDataset final : public Dataset {
 }  // namespace
 
 Source without_labels(Source source) {
+  source.may_lack_labels = true;
   for (ColumnSection& column : source.columns)
     if (is_left_out(column)) column.kind = ColumnKind::kIgnore;
   return source;

@@ -92,6 +92,7 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
     input::Source fitted = input::training_source(job.data);
     fitted.bucket_by.clear();  // no lengths are needed
     fitted.parquet = &input::parquet_functions();
+    fitted.target_taker = input::target_taker(job.model);
     const Result<std::unique_ptr<input::Dataset>> training = input::load_dataset(fitted);
     if (!training) return tl::unexpected(training.error());
     source.fitted = (*training)->fitted_columns();
@@ -147,6 +148,8 @@ Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_con
     if (Status ok = file->add(output->outputs, output->outputs.size() / output->examples); !ok) return ok;
   }
   if (Status ok = file->finish(); !ok) return ok;
+  const std::string notice = input::notice_of_unknown(*subject.records);
+  if (!notice.empty()) std::cerr << "warning: " << notice << '\n';
   std::cout << path << ": " << counted(subject.records->records(), "record") << ", "
             << counted(file->columns(), "output") << " each";
   return {};

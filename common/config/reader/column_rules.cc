@@ -279,8 +279,14 @@ static void check_sources(const DataSection& data, Reading& reading) {
                                "\"image\"");
     } else if (are_images && is_image(column) && from == "class") {
       reading.refuse(name, taken + "which is the name of a folder, as an image; set its from to \"image\"");
-    } else if (are_libsvm && from != "features" && from != "label") {
-      reading.refuse(name, taken + "but libsvm files have \"label\" and \"features\"; name one of them with from");
+    } else if (are_libsvm && from == "weight" && !is_weight(column)) {
+      reading.refuse(name + ".kind",
+                     name + ".kind must be \"weight\", because it takes the weight of libsvm's LABEL:WEIGHT");
+    } else if (are_libsvm && from != "features" && from != "label" && from != "weight") {
+      reading.refuse(name,
+                     taken +
+                         "but libsvm files have \"label\", \"features\" and \"weight\" (of LABEL:WEIGHT); name one "
+                         "of them with from");
     } else if (are_libsvm && takes_words && from == "features") {
       reading.refuse(name,
                      taken + "which are numbers, as words; set its kind to \"numeric\", or its from to \"label\"");
@@ -316,7 +322,6 @@ void check_columns(const JobConfig& job, Reading& reading) {
   if (data.shuffle == ShuffleKind::kBlocks && data.columns.empty())
     reading.refuse("data.shuffle", "data.shuffle = \"blocks\" is for data.columns; set it to \"epoch\"");
   only_with(reading, data.shuffle == ShuffleKind::kBlocks, "data.", {"shuffle_window"}, "shuffle = \"blocks\"");
-  only_with(reading, data.format == DataFormat::kCsv || data.missing.empty(), "data.", {"missing"}, "format = \"csv\"");
   check_sources(data, reading);
   if (needs && data.columns.empty() && !data.files.empty() && !reading.is_refused("data.format"))
     reading.refuse("data.format",

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::vector<WantedColumn> kWanted = {{"w", ValueKind::kBytes}, {"x", ValueKind::kFloat}};
+const std::vector<WantedColumn> kWanted = {{"w", ValueKind::kBytes}, {"x", ValueKind::kFloat, {"?"}}};
 
 // Reads a whole file as one block.
 class CsvRows : public testing::Test {
@@ -32,7 +32,7 @@ class CsvRows : public testing::Test {
     const auto covered = find_csv_rows(rows, places_);
     if (!covered) return error_of(covered);
     EXPECT_EQ(*covered, rows.bytes.size());
-    return error_of(decode_csv_rows(rows, places_, header_, wanted, {"?"}, table_));
+    return error_of(decode_csv_rows(rows, places_, header_, wanted, table_));
   }
 
   std::string content_;
@@ -55,9 +55,9 @@ TEST_F(CsvRows, QuotesMayHoldCommasQuotesAndLineEnds) {
   EXPECT_THAT(table_.columns[1].floats, ElementsAre(1, 2, 3));
 }
 
-TEST_F(CsvRows, MissingValuesAreNanOrEmpty) {
+TEST_F(CsvRows, MissingNumbersAreNan) {
   ASSERT_EQ(read("w,x\n?,?\nb, \n"), "");
-  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("", "b"));
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("?", "b"));
   EXPECT_TRUE(std::isnan(table_.columns[1].floats[0]));
   EXPECT_TRUE(std::isnan(table_.columns[1].floats[1]));
 }
@@ -80,15 +80,15 @@ TEST_F(CsvRows, OnlySomeRowsAreDecoded) {
   ASSERT_EQ(read("w,x\na,1\nb,2\nc,3\n"), "");
   RecordBlock rows = block_of(content_);
   rows.bytes = rows.bytes.subspan(header_.bytes);
-  ASSERT_TRUE(decode_csv_rows(rows, std::span(places_).subspan(1, 1), header_, kWanted, {}, table_));
+  ASSERT_TRUE(decode_csv_rows(rows, std::span(places_).subspan(1, 1), header_, kWanted, table_));
   EXPECT_THAT(table_.columns[0].bytes, ElementsAre("b"));
 }
 
 TEST_F(CsvRows, WrongOnesAreRefusedWithLineAndColumn) {
   EXPECT_EQ(
       read("w,x\na,1\n\nb,two\n"),
-      "x:4: 'two' in column 'x', expected a finite number: correct the line, add the word to data.missing, or give "
-      "data.columns.x the kind \"category\"");
+      "x:4: 'two' in column 'x', expected a finite number: correct the record, add the word to data.missing, or give "
+      "the column the kind \"category\"");
   EXPECT_THAT(read("w,x\na,1,2\n"), HasSubstr("x:2: 3 fields, expected 2 as on line 1"));
   EXPECT_THAT(read("w,x\na\n"), HasSubstr("x:2: 1 fields, expected 2"));
   EXPECT_THAT(read("w,x\n\"a\"\n"), HasSubstr("x:2: 1 fields, expected 2"));
@@ -110,7 +110,7 @@ TEST_F(CsvRows, UnknownLineIsReplacedByTheRecord) {
   RecordBlock rows = block_of(content);
   rows.first_line = 0;
   ASSERT_TRUE(find_csv_rows(rows, places_));
-  EXPECT_THAT(error_of(decode_csv_rows(rows, places_, header_, kWanted, {}, table_)),
+  EXPECT_THAT(error_of(decode_csv_rows(rows, places_, header_, kWanted, table_)),
               HasSubstr("data file \"x\", record 11: 'c' in column 'x'"));
 }
 
@@ -194,7 +194,7 @@ TEST(CsvRowsTwin, WrittenFieldsAreReadAgain) {
     std::vector<RecordPlace> places;
     ASSERT_TRUE(find_csv_rows(block, places));
     Table table;
-    const auto decoded = decode_csv_rows(block, places, header->value(), wanted, {}, table);
+    const auto decoded = decode_csv_rows(block, places, header->value(), wanted, table);
     ASSERT_TRUE(decoded) << "seed " << seed << ": " << decoded.error().message;
     for (std::size_t w = 0; w < 2; ++w) {
       ASSERT_EQ(table.columns[w].bytes.size(), words[w].size()) << "seed " << seed;

@@ -122,6 +122,34 @@ TEST_F(Csv, LabelsOfBothKindsAreRefused) {
   expect_bad("1,2,\n", {"a.csv:1:", "no label"});
 }
 
+TEST_F(Csv, LabelsThatAreNoNumbersAreRefused) {
+  for (const char* label : {"nan", "NaN", "-nan"})
+    expect_bad(std::string("1,0\n2,") + label + "\n", {"a.csv:2:", "no label"});
+  for (const char* label : {"inf", "-Infinity"})
+    for (const char* first : {"1,0\n", "1,cat\n", ""})
+      expect_bad(std::string(first) + "2," + label + "\n", {"a.csv:", "is infinite, expected a finite number"});
+  expect_bad("1,cat\n2,c\xFCt\n", {"a.csv:2:", "the label has the byte 0xfc, which isn't UTF-8"});
+  expect_bad(std::string("\xFF\xFE\x31\0,\0", 6), {"a.csv", "UTF-16"});
+}
+
+// A loss such as mse takes no classes.
+TEST_F(Csv, WordsForALossOfNumbersAreRefused) {
+  folder_.write("a.csv", "x,y\n1,no\n2,yes\n");
+  Source source = input::source(kCsv, folder_, "a.csv");
+  EXPECT_NE(load(source), nullptr);
+  source.target_taker = "model.loss = \"mse\"";
+  expect_error(source, ErrorCode::kData, {"a.csv:2: the label 'no' isn't a number, which model.loss = \"mse\" needs"});
+}
+
+// PyTorch's ignore_index may be -100.
+TEST_F(Csv, WholeLabelsBelowZeroStayWhole) {
+  const auto dataset = load_text("1,2\n2,-100\n");
+  EXPECT_EQ(dataset->columns()[1].dtype, DType::kInt64);
+  EXPECT_FALSE(dataset->columns()[1].are_classes);
+  EXPECT_EQ(dataset->columns()[1].smallest, -100);
+  EXPECT_EQ(gather<std::int64_t>(*dataset, {0, 1}, 1, DType::kInt64, 1), (Labels{2, -100}));
+}
+
 TEST_F(Csv, HeaderThatLooksLikeDataIsExplained) {
   expect_bad("0,1,label\n1,2,0\n", {"a.csv:2:", "header's input columns must all be text"});
 }

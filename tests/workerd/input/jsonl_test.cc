@@ -88,7 +88,7 @@ TEST_F(Jsonl, LastOfTwoValuesCounts) {
 TEST_F(Jsonl, OneNameMayFillTwoColumns) {
   ASSERT_EQ(decode("{\"x\":5 }\n{\"x\":true}", {{"x", ValueKind::kFloat}, {"x", ValueKind::kBytes}}), "");
   EXPECT_THAT(table_.columns[0].floats, ElementsAre(5, 1));
-  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("5", "true"));
+  EXPECT_THAT(table_.columns[1].bytes, ElementsAre("5", "1"));
 }
 
 TEST_F(Jsonl, KeysMayHaveEscapes) {
@@ -98,7 +98,10 @@ TEST_F(Jsonl, KeysMayHaveEscapes) {
 
 TEST_F(Jsonl, WrongTypesNameLineAndColumn) {
   EXPECT_EQ(decode_floats("{\"x\":1}\n\n{\"x\":\"one\"}\n"),
-            "x:3: found the string 'one' in column 'x', expected numbers: correct the line");
+            "x:3: the string 'one' in column 'x', expected a finite number: correct the record, add the word to "
+            "data.missing, or give the column the kind \"category\"");
+  EXPECT_THAT(decode_integers("{\"x\":\"1\"}\n"),
+              HasSubstr("found the string '1' in column 'x', expected whole numbers"));
   EXPECT_THAT(decode_floats("{\"x\":{}}\n"), HasSubstr("found an object in column 'x', expected numbers"));
   EXPECT_THAT(decode_floats("{\"x\":1e300}\n"), HasSubstr("found the number '1e300' in column 'x', expected a finite"));
   EXPECT_THAT(decode_integers("{\"x\":1.0}\n"),
@@ -136,15 +139,25 @@ TEST_F(Jsonl, LinesThatAreNoObjectsAreRefused) {
     EXPECT_THAT(decode_floats(line), HasSubstr("x:1: found ")) << line;
 }
 
-// Python's json.dumps() writes such numbers.
-TEST_F(Jsonl, NumbersThatJsonLacksAreNamed) {
-  for (const std::string number : {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf"})
+// Python's json module writes and reads them.
+TEST_F(Jsonl, NumbersThatJsonLacksAreNumbers) {
+  ASSERT_EQ(decode_floats("{\"x\": NaN }\n{\"x\":[1,Infinity, -Infinity]}\n{\"y\":NaN,\"x\":2}\n"), "");
+  const std::vector<float>& floats = table_.columns[0].floats;
+  ASSERT_EQ(floats.size(), 5U);
+  EXPECT_TRUE(std::isnan(floats[0]));
+  EXPECT_EQ(floats[2], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(floats[3], -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(floats[4], 2);
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(1, 3, 1));
+  ASSERT_EQ(decode_bytes("{\"x\":NaN}\n{\"x\":-Infinity}\n"), "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("nan", "-inf"));
+  EXPECT_THAT(decode_integers("{\"x\":NaN}\n"),
+              HasSubstr("found the number 'NaN' in column 'x', expected whole numbers"));
+  for (const std::string number : {"nan", "-nan", "inf", "-NaN", "+Infinity", "NaNs"})
     for (const std::string& line : {"{\"x\":" + number + "}\n", "{\"x\": [1, " + number + " ]}\n"})
-      EXPECT_EQ(decode_floats("{\"x\":1}\n" + line),
-                "x:2: found " + number +
-                    " in column 'x', which JSON doesn't have, expected numbers: correct the line; "
-                    "write null for a missing value");
-  EXPECT_THAT(decode_bytes("{\"x\":NaN}\n"), HasSubstr("found NaN in column 'x', which JSON doesn't have"));
+      EXPECT_EQ(decode_floats("{\"x\":1}\n" + line), "x:2: found '" + number +
+                                                         "' in column 'x', which isn't valid JSON, expected numbers: "
+                                                         "correct the line");
   EXPECT_THAT(decode_floats("{\"x\":1x}\n"),
               HasSubstr("x:1: found '1x' in column 'x', which isn't valid JSON, expected numbers: correct the line"));
 }

@@ -101,19 +101,17 @@ TEST_P(Parquet, ListsGiveTheirElements) {
 TEST_P(Parquet, ColumnsThatDontFitAreRefused) {
   EXPECT_THAT(read(0, {{"size", ValueKind::kFloat}}),
               HasSubstr("has no column 'size', or two of them; it has 13 columns: 'age'"));
-  EXPECT_THAT(read(0, {{"job", ValueKind::kFloat}}),
-              HasSubstr("column 'job': it has the type string, expected numbers"));
+  EXPECT_THAT(read(0, {{"job", ValueKind::kInteger}}),
+              HasSubstr("column 'job': it has the type string, expected whole numbers"));
   EXPECT_THAT(read(0, {{"weight", ValueKind::kInteger}}), HasSubstr("has the type double, expected whole numbers"));
   EXPECT_THAT(read(0, {{"price", ValueKind::kFloat}}), HasSubstr("decimal128(5, 2), expected numbers"));
 }
 
 TEST_P(Parquet, ValuesThatDontFitNameTheirRecord) {
   ASSERT_EQ(read(0, {{"infinite", ValueKind::kFloat}, {"large", ValueKind::kInteger}}), "");
-  EXPECT_THAT(
-      read(1, {{"infinite", ValueKind::kFloat}}),
-      HasSubstr(std::string(GetParam()) + "\", record 3, column 'infinite': found inf, expected a finite number"));
+  ASSERT_EQ(read(1, {{"infinite", ValueKind::kFloat}}), "") << "ColumnEncoder refuses it, as that of any format";
   EXPECT_THAT(read(1, {{"large", ValueKind::kInteger}}),
-              HasSubstr("record 4, column 'large': found 9223372036854775808"));
+              HasSubstr("record 4: found 9223372036854775808 in column 'large'"));
 }
 
 TEST_P(Parquet, DamagedFilesAreRefused) {

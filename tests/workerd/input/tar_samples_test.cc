@@ -113,12 +113,12 @@ TEST_P(TarSamples, DamagedHeaderIsRefused) {
 }
 
 TEST_P(TarSamples, WrongValuesNameRecordAndColumn) {
-  EXPECT_EQ(
-      decode({{"jpg", ValueKind::kFloat}}),
-      "data file \"x\", record 10, column 'jpg': found '\xff\xd8 first', expected a finite number in sample 'n/0': "
-      "correct the file");
+  EXPECT_EQ(decode({{"jpg", ValueKind::kFloat}}),
+            "data file \"x\", record 10: sample 'n/0' has '\xff\xd8 first' in column 'jpg', expected a finite number: "
+            "correct "
+            "the record, add the word to data.missing, or give the column the kind \"category\"");
   EXPECT_THAT(decode({{"jpg;cls", ValueKind::kBytes}}),
-              HasSubstr("record 10, column 'jpg;cls': sample 'n/0' has several such members, expected one"));
+              HasSubstr("record 10: sample 'n/0' has several members for column 'jpg;cls', expected one"));
 }
 
 TEST_P(TarSamples, OtherFilesAreRefused) {

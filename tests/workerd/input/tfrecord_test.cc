@@ -108,9 +108,9 @@ TEST_F(TfRecord, OneFeatureMayFillSeveralColumns) {
 
 TEST_F(TfRecord, TypeThatDiffersNamesRecordAndColumn) {
   EXPECT_EQ(decode({{"job", ValueKind::kInteger}}),
-            "data file \"x.tfrecord\", record 10, column \"job\" has a bytes_list, but expected int64_list");
-  EXPECT_THAT(decode({{"job", ValueKind::kFloat}}),
-              HasSubstr("has a bytes_list, but expected float_list or int64_list"));
+            "data file \"x.tfrecord\", record 10: column 'job' has a bytes_list, expected an int64_list: correct the "
+            "record, or the kind of the column");
+  EXPECT_THAT(decode({{"job", ValueKind::kFloat}}), HasSubstr("record 10: 'clerk' in column 'job', expected a finite"));
 }
 
 // So that numbers may be categories and labels.

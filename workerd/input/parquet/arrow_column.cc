@@ -4,12 +4,12 @@
 #include <arrow/array/array_nested.h>
 #include <arrow/array/array_primitive.h>
 
-#include <cmath>
 #include <limits>
 #include <string_view>
 #include <type_traits>
 
-#include "workerd/input/parquet/number_word.h"
+#include "workerd/input/column_text.h"
+#include "workerd/input/number_word.h"
 
 namespace disttrain::input {
 
@@ -60,7 +60,8 @@ bool is_bytes_type(Type::type type) {
 // Appends the values [begin, end) of an array. Returns the place of the first value that doesn't fit.
 class Appender {
  public:
-  Appender(TableColumn& column, Texts& texts) : column_(column), texts_(texts) {}
+  Appender(const WantedColumn& wanted, TableColumn& column, Texts& texts)
+      : wanted_(wanted), column_(column), texts_(texts) {}
 
   std::optional<std::int64_t> append(const arrow::Array& array, std::int64_t begin, std::int64_t end,
                                      bool is_in_list) const {
@@ -136,23 +137,15 @@ class Appender {
       if (!has_nulls) {
         const std::size_t old = out.size();
         out.resize(old + static_cast<std::size_t>(end - begin));
-        bool all_finite = true;
-        for (std::int64_t i = begin; i < end; ++i) {
-          const auto value = static_cast<float>(value_at(i));
-          all_finite = all_finite && std::isfinite(value);
-          out[old + static_cast<std::size_t>(i - begin)] = value;
-        }
-        if (all_finite) return std::nullopt;
-        out.resize(old);
+        for (std::int64_t i = begin; i < end; ++i)
+          out[old + static_cast<std::size_t>(i - begin)] = static_cast<float>(value_at(i));
+        return std::nullopt;
       }
       for (std::int64_t i = begin; i < end; ++i) {
-        if (has_nulls && array.IsNull(i)) {
-          if (is_in_list) out.push_back(std::numeric_limits<float>::quiet_NaN());
-          continue;
-        }
-        const auto value = static_cast<float>(value_at(i));
-        if (!std::isfinite(value)) return i;
-        out.push_back(value);
+        if (!array.IsNull(i))
+          out.push_back(static_cast<float>(value_at(i)));
+        else if (is_in_list)
+          out.push_back(std::numeric_limits<float>::quiet_NaN());
       }
       return std::nullopt;
     }
@@ -178,11 +171,17 @@ class Appender {
                                     bool is_in_list) const {
     const auto& typed = static_cast<const Typed&>(array);
     for (std::int64_t i = begin; i < end; ++i) {
-      if (array.IsNull(i)) {
-        if (is_in_list) return i;
+      const bool is_null = array.IsNull(i);
+      if (is_null && !is_in_list) continue;
+      if (is_null && column_.kind == ValueKind::kBytes) return i;
+      if (column_.kind == ValueKind::kBytes) {
+        column_.bytes.push_back(typed.GetView(i));
         continue;
       }
-      column_.bytes.push_back(typed.GetView(i));
+      const std::optional<float> number =
+          is_null ? std::numeric_limits<float>::quiet_NaN() : number_of_text(typed.GetView(i), wanted_.missing);
+      if (!number) return i;
+      column_.floats.push_back(*number);
     }
     return std::nullopt;
   }
@@ -192,7 +191,8 @@ class Appender {
     const arrow::Array& words = *array.dictionary();
     for (std::int64_t i = begin; i < end; ++i) {
       if (array.IsNull(i)) {
-        if (is_in_list) return i;
+        if (is_in_list && column_.kind != ValueKind::kFloat) return i;
+        if (is_in_list) column_.floats.push_back(std::numeric_limits<float>::quiet_NaN());
         continue;
       }
       const std::int64_t word = array.GetValueIndex(i);
@@ -214,6 +214,7 @@ class Appender {
     return std::nullopt;
   }
 
+  const WantedColumn& wanted_;
   TableColumn& column_;
   Texts& texts_;
 };
@@ -225,16 +226,17 @@ std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kin
   if (element->id() == Type::DICTIONARY)
     element = static_cast<const arrow::DictionaryType*>(element)->value_type().get();
   const bool is_number = is_float_type(element->id()) || is_integer_type(element->id());
-  const bool fits = kind == ValueKind::kFloat     ? is_number
-                    : kind == ValueKind::kInteger ? is_integer_type(element->id())
-                                                  : is_number || is_bytes_type(element->id());
+  const bool fits =
+      kind == ValueKind::kInteger ? is_integer_type(element->id()) : is_number || is_bytes_type(element->id());
   if (fits) return std::nullopt;
-  static constexpr const char* kExpected[] = {"numbers", "whole numbers", "numbers, strings or binary values"};
+  static constexpr const char* kExpected[] = {"numbers, or texts of numbers", "whole numbers",
+                                              "numbers, strings or binary values"};
   return "has the type " + type.ToString() + ", expected " + kExpected[static_cast<std::size_t>(kind)];
 }
 
-std::optional<std::int64_t> append_array(const arrow::Array& array, TableColumn& column, Texts& texts) {
-  const Appender appender(column, texts);
+std::optional<std::int64_t> append_array(const arrow::Array& array, const WantedColumn& wanted, TableColumn& column,
+                                         Texts& texts) {
+  const Appender appender(wanted, column, texts);
   if (!has_elements(array.type_id()) && array.null_count() == 0) {
     column.lengths.insert(column.lengths.end(), static_cast<std::size_t>(array.length()), 1);
     return appender.append(array, 0, array.length(), false);

@@ -14,10 +14,11 @@ namespace disttrain::input {
 // Says why a column of this type can't become values of this kind; nothing if it can.
 std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kind);
 
-// Appends all records of the array, whose type fits, to the column, with their lengths. Bytes point into the array, or
-// into `texts`, which gets the text of numbers in a column of bytes.
+// Appends all records of the array, whose type fits, to the column `wanted`, with their lengths. Bytes point into the
+// array, or into `texts`, which gets the text of numbers in a column of bytes.
 // Returns the number of the first record in the array that has a value that doesn't fit: a null in a list of integers
-// or bytes, a number that isn't finite, or one that is too large for its kind.
-std::optional<std::int64_t> append_array(const arrow::Array& array, TableColumn& column, Texts& texts);
+// or bytes, a text that isn't a number, or an integer beyond 64 bits with a sign.
+std::optional<std::int64_t> append_array(const arrow::Array& array, const WantedColumn& wanted, TableColumn& column,
+                                         Texts& texts);
 
 }  // namespace disttrain::input

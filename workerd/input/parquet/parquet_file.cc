@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "workerd/input/column_text.h"
 #include "workerd/input/file_reader.h"
 #include "workerd/input/order.h"
 #include "workerd/input/parquet/arrow_column.h"
@@ -146,24 +147,23 @@ class ParquetFile::Reader {
       if (records <= 0 || static_cast<std::uint64_t>(records) > group_end_ - next_record_)
         return damaged(path_, "a row group has another number of rows than its footer says");
       table.records = static_cast<std::uint64_t>(records);
-      if (const auto valid = batch->ValidateFull(); !valid.ok()) return damaged(path_, valid.message());
+      for (int i = 0; i < batch->num_columns(); ++i)
+        if (const auto valid = batch->column(i)->ValidateFull(); !valid.ok())
+          return damaged(path_, "column '" + batch->column_name(i) + "', records " + std::to_string(next_record_) +
+                                    " to " + std::to_string(next_record_ + table.records - 1) + ": " + valid.message());
       table.owner = std::make_shared<const Kept>(Kept{pool_, batch});
     }
     for (std::size_t c = begin_; c < end_; ++c) {
-      std::optional<UnfitValue> unfit;
       if (columns_[c].plain != nullptr) {
-        unfit = columns_[c].plain->read(table.records, table.columns[c], table.texts);
-      } else {
-        const std::shared_ptr<arrow::Array> array = batch->GetColumnByName(wanted_[c].name);
-        if (array == nullptr) return damaged(path_, "no column " + wanted_[c].name);
-        if (const auto record = append_array(*array, table.columns[c], table.texts))
-          unfit = {static_cast<std::uint64_t>(*record), shown(*array, *record)};
+        columns_[c].plain->read(table.records, table.columns[c], table.texts);
+        continue;
       }
-      if (unfit)
+      const std::shared_ptr<arrow::Array> array = batch->GetColumnByName(wanted_[c].name);
+      if (array == nullptr) return damaged(path_, "no column " + wanted_[c].name);
+      if (const auto unfit = append_array(*array, wanted_[c], table.columns[c], table.texts))
         return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
-                                          std::to_string(next_record_ + unfit->record) + ", column '" +
-                                          wanted_[c].name + "': found " + unfit->text +
-                                          ", expected a finite number that fits, or a value instead of null");
+                                          std::to_string(next_record_ + static_cast<std::uint64_t>(*unfit)) + ": " +
+                                          wrong_value(wanted_[c], shown(*array, *unfit)));
     }
     next_record_ += table.records;
     drop_equal_lengths(table);
@@ -189,6 +189,12 @@ class ParquetFile::Reader {
   static std::string shown(const arrow::Array& array, std::int64_t record) {
     const auto value = array.GetScalar(record);
     return value.ok() ? (*value)->ToString().substr(0, 80) : "a value";
+  }
+
+  static std::string wrong_value(const WantedColumn& wanted, const std::string& found) {
+    if (wanted.kind == ValueKind::kFloat) return wrong_number(found, wanted.name);
+    return "found " + found + " in column '" + wanted.name +
+           "', expected values that fit into 64 bits, and none that is null: correct the record";
   }
 
   Status find_columns(const parquet::SchemaDescriptor& descriptor) {

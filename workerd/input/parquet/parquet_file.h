@@ -3,8 +3,9 @@
 //
 // Booleans, integers and floats of any width become floats or, if they are whole numbers by their type, integers. Dates
 // and times become the integers that the file has. Strings and binary values become bytes, also if they are views or
-// stored by a dictionary, and in a column of bytes so do numbers, as their decimal text. A list gives its elements;
-// null in a list becomes NaN in a column of floats. A record in which a column is null has no values there. Structs,
+// stored by a dictionary, and in a column of bytes so do numbers (number_word()). In a column of floats strings become
+// the numbers that they are texts of (number_of_text()). A list gives its elements; null in a list becomes NaN in a
+// column of floats. A record in which a column is null has no values there. Structs,
 // maps, lists of views, decimals, half floats and extension types are refused. docs/data.md lists all types.
 #pragma once
 
@@ -56,7 +57,8 @@ class ParquetFile {
   Status start(std::size_t group);  // all wanted columns
 
   // Replaces the content of `table` by the next records of the row group. Returns false after its last record. Errors,
-  // kData, with file, record and column: the file is damaged, or a value isn't a finite float where floats are wanted.
+  // kData, with file, record and column: the file is damaged, or a text isn't a number where floats are
+  // wanted.
   Result<bool> next(Table& table);
 
  private:

@@ -51,7 +51,7 @@ constexpr std::uint64_t kMinValuesOfThread = 100'000;
 class ParquetRecords final : public RecordSource {
  public:
   ParquetRecords(const Source& source, const std::vector<std::string>& paths, std::vector<GroupsOfFile> groups)
-      : wanted_(wanted_columns(source.columns)) {
+      : wanted_(wanted_columns(source.columns, source.missing)) {
     std::string hashed;
     std::uint64_t footer_bytes = 0;
     for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -240,7 +240,7 @@ std::unique_ptr<RecordReader> ParquetRecords::make_reader(const ColumnEncoder& e
 
 Result<std::unique_ptr<RecordSource>> open_parquet_records(const Source& source,
                                                            const std::vector<std::string>& paths) {
-  const std::vector<WantedColumn> wanted = wanted_columns(source.columns);
+  const std::vector<WantedColumn> wanted = wanted_columns(source.columns, source.missing);
   Result<std::vector<GroupsOfFile>> groups =
       read_parallel<GroupsOfFile>(paths, [&](const std::string& path) -> Result<GroupsOfFile> {
         if (source.is_cancelled && source.is_cancelled()) return fail(ErrorCode::kTemporary, path + ": cancelled");

@@ -5,27 +5,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "workerd/input/parquet/number_word.h"
+#include "workerd/input/number_word.h"
 
 namespace disttrain::input {
 
 namespace {
-
-// A loop without a branch, so that the compiler vectorises it.
-bool all_are_finite(const float* values, std::size_t count) {
-  constexpr std::uint32_t kExponent = 0x7f800000;
-  std::uint32_t unfit = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    unfit |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(values[i]) & kExponent) == kExponent);
-  return unfit == 0;
-}
 
 // The texts of the numbers of one table. Equal numbers that are near each other get the same text.
 template <typename T>
@@ -63,7 +52,7 @@ class TypedColumn final : public PlainColumn {
     reader_ = static_cast<parquet::TypedColumnReader<Physical>*>(column_.get());
   }
 
-  std::optional<UnfitValue> read(std::uint64_t records, TableColumn& to, Texts& texts) override {
+  void read(std::uint64_t records, TableColumn& to, Texts& texts) override {
     if (may_be_null_) levels_.resize(records);
     std::size_t values = 0;
     if (to.kind == ValueKind::kFloat) {
@@ -76,7 +65,6 @@ class TypedColumn final : public PlainColumn {
         for (std::size_t i = 0; i < values; ++i) to.floats[i] = static_cast<float>(values_[i]);
       }
       to.floats.resize(values);
-      if (!all_are_finite(to.floats.data(), values)) return first_infinite(to.floats);
     } else {
       values_.resize(records);
       values = decode(records, values_.data());
@@ -85,7 +73,6 @@ class TypedColumn final : public PlainColumn {
     to.lengths.clear();
     if (values < records)
       for (const std::int16_t level : levels_) to.lengths.push_back(level > 0 ? 1 : 0);
-    return std::nullopt;
   }
 
  private:
@@ -118,17 +105,6 @@ class TypedColumn final : public PlainColumn {
     NumberWords<T> words(texts);
     to.bytes.resize(values);
     for (std::size_t i = 0; i < values; ++i) to.bytes[i] = words.word_of(values_[i]);
-  }
-
-  UnfitValue first_infinite(const std::vector<float>& floats) const {
-    const auto unfit = std::find_if_not(floats.begin(), floats.end(), [](float value) { return std::isfinite(value); });
-    auto before = static_cast<std::size_t>(unfit - floats.begin());
-    UnfitValue found;
-    Texts texts;
-    found.text = number_word(std::is_same_v<T, float> ? static_cast<T>(*unfit) : values_[before], texts);
-    while (may_be_null_ && (levels_[found.record] == 0 || before > 0)) before -= levels_[found.record++] > 0 ? 1 : 0;
-    if (!may_be_null_) found.record = before;
-    return found;
   }
 
   const bool may_be_null_;

@@ -7,18 +7,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "workerd/input/table.h"
 
 namespace disttrain::input {
-
-// A value that doesn't fit.
-struct UnfitValue {
-  std::uint64_t record = 0;  // of the table
-  std::string text;
-};
 
 // Use it from one thread.
 class PlainColumn {
@@ -33,8 +25,8 @@ class PlainColumn {
   virtual void start(std::shared_ptr<parquet::ColumnReader> column) = 0;
 
   // Replaces the values of `to`, whose kind fits, by those of the next `records` records. Text goes into `texts`.
-  // Returns a float that isn't finite. Throws parquet::ParquetException if the file is damaged.
-  virtual std::optional<UnfitValue> read(std::uint64_t records, TableColumn& to, Texts& texts) = 0;
+  // Throws parquet::ParquetException if the file is damaged.
+  virtual void read(std::uint64_t records, TableColumn& to, Texts& texts) = 0;
 };
 
 }  // namespace disttrain::input

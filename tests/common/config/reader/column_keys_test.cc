@@ -221,6 +221,9 @@ TEST(ColumnKeys, OfLibsvmFilesAreNumbersAndALabel) {
   const std::string label = "label = { kind = \"label\" }\n";
   EXPECT_EQ(error_of_libsvm(features + label), "");
   EXPECT_EQ(error_of_libsvm(features + label + "word = { kind = \"category\", from = \"label\" }\n"), "");
+  EXPECT_EQ(error_of_libsvm(features + label + "weight = { kind = \"weight\" }\n"), "");
+  EXPECT_THAT(error_of_libsvm(features + label + "weight = { kind = \"numeric\" }\n"),
+              HasSubstr("data.columns.weight.kind must be \"weight\""));
   for (const char* kind : {"category", "label"})
     EXPECT_THAT(
         error_of_libsvm(features + "word = { kind = \"" + std::string(kind) + "\", from = \"features\" }\n"),

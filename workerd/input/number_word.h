@@ -1,4 +1,5 @@
-// In a column of bytes a number becomes its text, so that categories and labels may be numbers.
+// In a column of bytes a number becomes its text, so that categories and labels may be numbers. It is the same text in
+// all formats: the shortest one that gives the number. A boolean is 0 or 1.
 #pragma once
 
 #include <charconv>

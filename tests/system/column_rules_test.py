@@ -1,0 +1,122 @@
+"""One rule for each kind of column, with real daemons: labels of a regression, predictions without labels, classes of
+files with line ends, infinities, and words that the training set doesn't have. The unit test
+tests/workerd/input/column_rules_test.cc has the whole table of docs/data.md."""
+import io
+import tarfile
+import unittest
+
+from harness import SystemTest
+
+JOB = """
+[job]
+name = "rules"
+[model]
+builtin = "{builtin}"
+{model}
+[data]
+format = "{format}"
+path = "."
+files = "{files}"
+{data}
+[train]
+mode = "sync"
+batch_size = 8
+epochs = {epochs}
+[train.optimizer]
+rule = "{rule}"
+learning_rate = {rate}
+{more}
+"""
+LINEAR = 'layers = [1, 1]\nloss = "mse"'
+X_Y = '[data.columns]\nx = { kind = "numeric" }\ny = { kind = "label" }'
+SVM = '[data.columns]\nfeatures = { kind = "numeric", shape = [2] }\nlabel = { kind = "label" }'
+CHECKPOINT = '[checkpoint]\ndirectory = "checkpoints"'
+
+
+class ColumnRulesTest(SystemTest):
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def job_of(self, data_format, files, data, builtin="linear", model=LINEAR, epochs=200, rule="sgd", rate=0.05, more=""):
+        path = self.folder / "job.toml"
+        path.write_text(JOB.format(builtin=builtin, model=model, format=data_format, files=files, data=data, epochs=epochs,
+                                   rule=rule, rate=rate, more=more))
+        return path
+
+    def train(self, *arguments, **job):
+        for name in ["checkpoints", "others"]:
+            (self.folder / name).mkdir(exist_ok=True)
+        return self.up(self.job_of(*arguments, **job), workers=1)
+
+    def predict(self, files, out="out.csv"):
+        outcome = self.run_program("disttrain", "predict", "checkpoints/rules", out, "--files", files)
+        self.assertEqual(outcome.code, 0, str(outcome))
+        return [float(line) for line in (self.folder / out).read_text().splitlines()[1:]], outcome
+
+    def test_a_word_among_the_targets_of_a_regression_is_refused(self):
+        for word in ["n/a", "2.5x", "2;5", "inf", "nan", ""]:
+            with self.subTest(word=word):
+                self.write("d.csv", f"x,y\n0,10.5\n1,20.5\n2,30.5\n3,{word}\n")
+                self.assert_refused(self.train("csv", "d.csv", X_Y), 65, "d.csv:5: ", " in column 'y'")
+                self.assert_refused(self.train("csv", "d.csv", ""), 65, "d.csv:5: ")
+                self.write("d.jsonl", '{"x": 0, "y": 10.5}\n{"x": 3, "y": "%s"}\n' % word)
+                self.assert_refused(self.train("jsonl", "d.jsonl", X_Y), 65, "d.jsonl\", record 1", " in column 'y'")
+                if word:
+                    self.write("d.svm", f"10.5 1:0\n{word} 1:3\n")
+                    self.assert_refused(self.train("libsvm", "d.svm", SVM, model='layers = [2, 1]\nloss = "mse"'), 65,
+                                        "d.svm\", record 1", " in column 'label'")
+
+    def test_a_regression_takes_no_classes(self):
+        self.write("d.csv", "x,y\n0,no\n1,yes\n")
+        for data in [X_Y, ""]:
+            self.assert_refused(self.train("csv", "d.csv", data), 65, "d.csv:2: the label 'no' ", 'model.loss = "mse" needs')
+
+    def test_lines_of_libsvm_without_labels_are_predicted(self):
+        self.write("train.svm", "1.5 1:1 2:2\n2.5 1:3 2:1\n")
+        self.write("labels.svm", "0 1:1 2:2\n0 1:3 2:1\n")
+        self.write("none.svm", "1:1 2:2\n1:3 2:1\n")
+        model = 'layers = [2, 1]\nloss = "mse"'
+        self.assert_finished(self.train("libsvm", "train.svm", SVM, model=model, more=CHECKPOINT))
+        outputs, _ = self.predict("labels.svm")
+        self.assertAlmostEqual(outputs[0], 1.5, delta=0.01)
+        self.assertEqual(self.predict("none.svm")[0], outputs)
+        self.write("train.svm", "1:0.5 1:1\n0:2 2:3\n1:0.7 2:1\n")
+        self.assert_refused(self.train("libsvm", "train.svm", SVM, model=model), 65,
+                            "train.svm\", record 0: '1:0.5' in column 'label'", "weight")
+        result = self.assert_finished(self.train("libsvm", "train.svm", SVM + '\nweight = { kind = "weight" }', model=model))
+        self.assertEqual(result["state"], "finished")
+
+    def test_classes_of_files_with_line_ends_are_numbers(self):
+        for end in ["\n", " ", "\r\n", ""]:
+            with self.subTest(end=end), tarfile.open(self.folder / "d.tar", "w") as archive:
+                for i, label in enumerate([0, 1, 2, 10]):
+                    for extension, content in [("cls", f"{label}{end}"), ("num", "1\n")]:
+                        member = tarfile.TarInfo(f"{i:03}.{extension}")
+                        member.size = len(content)
+                        archive.addfile(member, io.BytesIO(content.encode()))
+            data = '[data.columns]\nnum = { kind = "numeric" }\ncls = { kind = "label" }'
+            outcome = self.train("webdataset", "d.tar", data, model="layers = [1, 10]", epochs=1)
+            self.assert_refused(outcome, 65, "go up to 10, but the model has 10 outputs")
+            self.assert_finished(self.train("webdataset", "d.tar", data, model="layers = [1, 11]", epochs=1))
+
+    def test_an_infinity_is_an_error_with_record_and_column(self):
+        self.write("d.jsonl", '{"x": 1, "y": 0}\n{"x": Infinity, "y": 1}\n')
+        for normalise in ["", ', normalise = "standard"', ", missing = 0"]:
+            data = f'[data.columns]\nx = {{ kind = "numeric"{normalise} }}\ny = {{ kind = "label" }}'
+            outcome = self.train("jsonl", "d.jsonl", data, model="layers = [1, 2]", epochs=1)
+            self.assert_refused(outcome, 65, "d.jsonl\", record 1", "infinity in column 'x'")
+
+    def test_words_that_training_never_saw_are_counted(self):
+        self.write("train.csv", "site,y\n" + "a,100\nb,102\n" * 40)
+        self.write("test.csv", "site,y\na,101\nnew,101\nother,101\n")
+        data = '[data.columns]\nsite = { kind = "category" }\ny = { kind = "label" }'
+        model = 'wide_deep = { hidden = [8], embedding = 4 }\nloss = "mse"'
+        more = CHECKPOINT + '\n[evaluate]\nfiles = "test.csv"'
+        self.assert_finished(self.train("csv", "train.csv", data, builtin="wide_deep", model=model, epochs=1, more=more))
+        _, outcome = self.predict("test.csv")
+        self.assertIn("warning: some of the 3 records to evaluate or predict have words that the vocabulary lacks "
+                      "(site: 2 records)", outcome.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

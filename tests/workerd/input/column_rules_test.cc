@@ -1,0 +1,469 @@
+// Holds the table of docs/data.md, "What becomes of a value": the same records, written in each format, give the same
+// batches or the same error, whether they are read into memory or for each batch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/workerd/input/all_formats.h"
+#include "workerd/input/parquet/parquet_functions.h"
+
+namespace disttrain::input {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::size_t kCell = 1;  // the record with the value of a test
+
+ColumnSection numeric(const std::string& name = "a") {
+  return column_section(name, ColumnKind::kNumeric);
+}
+ColumnSection numeric_or(double missing) {
+  ColumnSection section = numeric();
+  section.missing = missing;
+  return section;
+}
+ColumnSection category(const std::vector<std::string>& vocabulary = {}) {
+  ColumnSection section = column_section("a", ColumnKind::kCategory);
+  section.vocabulary = vocabulary;
+  return section;
+}
+ColumnSection hashed() {
+  ColumnSection section = category();
+  section.hash = 1000;
+  return section;
+}
+ColumnSection label(const std::vector<std::string>& vocabulary = {}) {
+  ColumnSection section = column_section("a", ColumnKind::kLabel);
+  section.vocabulary = vocabulary;
+  return section;
+}
+ColumnSection bytes(std::uint32_t length, std::uint32_t limit = 0) {
+  ColumnSection section = column_section("a", ColumnKind::kBytes);
+  section.length = length;
+  section.limit = limit;
+  section.truncate = Truncate::kNone;
+  return section;
+}
+ColumnSection tokens() {
+  ColumnSection section = column_section("a", ColumnKind::kTokens);
+  section.limit = 100;
+  section.length = 3;
+  section.truncate = Truncate::kNone;
+  return section;
+}
+
+// Three records with a column "a", the second of which has the value of the test.
+class ColumnRules : public testing::TestWithParam<DataFormat> {
+ protected:
+  static DataFormat format() { return GetParam(); }
+
+  Source source_of(const std::vector<ColumnSection>& columns, std::uint64_t memory) const {
+    Source source = input::source(format(), folder_, "file");
+    source.columns = columns;
+    source.missing = {"?"};
+    source.memory = memory;
+    source.parquet = &parquet_functions();
+    return source;
+  }
+
+  // What the records give. An error is the same with and without memory, except that one found later can't name the
+  // line.
+  Given read(const ColumnSection& section, const std::vector<Record>& records) {
+    std::vector<ColumnSection> columns = {section};
+    write_records(format(), folder_ / "file", records);
+    columns.push_back(numeric("key"));
+    if (section.kind != ColumnKind::kLabel) columns.push_back(column_section("y", ColumnKind::kLabel));
+    Given given = given_of(load_dataset(source_of(columns, std::uint64_t{1} << 30)));
+    if (format() == DataFormat::kParquet) return given;  // is never read into memory
+    const Given streamed = given_of(load_dataset(source_of(columns, 1)));
+    EXPECT_EQ(streamed.error.empty(), given.error.empty()) << streamed.error << given.error;
+    EXPECT_EQ(streamed.inputs, given.inputs);
+    EXPECT_EQ(streamed.categories, given.categories);
+    EXPECT_EQ(streamed.classes, given.classes);
+    EXPECT_EQ(streamed.targets, given.targets);
+    return given;
+  }
+  Given read(const ColumnSection& section, const Cell& before, const Cell& cell, const Cell& after) {
+    const auto record = [](const Cell& value) {
+      return Record{{"a", value}, {"key", std::int64_t{0}}, {"y", std::int64_t{1}}};
+    };
+    return read(section, {record(before), record(cell), record(after)});
+  }
+
+  // The error names the file, the record or its line, and the column, and says `what`.
+  void expect_refused(const Given& given, const std::string& what) const {
+    SCOPED_TRACE(given.error);
+    EXPECT_THAT(given.error, HasSubstr("file"));
+    EXPECT_THAT(given.error, HasSubstr("column 'a'"));
+    EXPECT_THAT(given.error, HasSubstr(what));
+    EXPECT_THAT(given.error, testing::ContainsRegex("(file:3|file\", record 1)"));
+  }
+
+  void expect_number(const ColumnSection& section, const Cell& cell, float expected, const Cell& other = 2.5) {
+    const Given given = read(section, other, cell, other);
+    ASSERT_EQ(given.error, "");
+    EXPECT_EQ(given.inputs[2 * kCell], expected);
+  }
+  void expect_number_refused(const ColumnSection& section, const Cell& cell, const std::string& what,
+                             const Cell& other = 2.5) {
+    expect_refused(read(section, other, cell, other), what);
+  }
+  // The category of the cell is that of the word, and another one than that of "other".
+  void expect_word(const Cell& cell, const std::string& word, const Cell& other = std::string("other")) {
+    for (const ColumnSection& section : {category(), category({"other", word}), hashed()}) {
+      const Given given = read(section, other, cell, std::string(word));
+      ASSERT_EQ(given.error, "") << plain_text(cell);
+      EXPECT_EQ(given.categories[kCell], given.categories[2]) << plain_text(cell);
+      EXPECT_NE(given.categories[kCell], given.categories[0]) << plain_text(cell);
+    }
+  }
+
+  Folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, ColumnRules, testing::ValuesIn(formats_of_columns()),
+                         [](const testing::TestParamInfo<DataFormat>& of) { return name_of(of.param); });
+
+TEST_P(ColumnRules, NumericText) {
+  for (const char* text : {"-1.5", "+3", "1e2", ".5", "007"})
+    expect_number(numeric(), std::string(text), std::stof(text), std::string("2.5"));
+  for (const char* text :
+       {"many", "1,5", "1 5", "0x10", "1_000", "1.5x", "--1", "\xEF\xBC\x91", "true", "2024-01-31", "$3", "5%"})
+    expect_number_refused(numeric(), std::string(text), "expected a finite number", std::string("2.5"));
+  expect_number_refused(numeric_or(7), std::string("many"), "'many' in column 'a'", std::string("2.5"));
+}
+
+TEST_P(ColumnRules, NumericEmptyNullNanAndMissingWords) {
+  const Cell text = std::string("2.5");
+  for (const auto& [cell, other] : std::vector<std::pair<Cell, Cell>>{{std::string(), text},
+                                                                      {std::string(" \n"), text},
+                                                                      {std::string("?"), text},
+                                                                      {std::string("nan"), text},
+                                                                      {std::string("-NaN"), text},
+                                                                      {Null(), 2.5},
+                                                                      {kNan, 2.5}}) {
+    expect_number(numeric_or(7), cell, 7, other);
+    expect_number_refused(numeric(), cell, "no value", other);
+  }
+}
+
+// The mean and the deviation count a missing value as the number that it becomes.
+TEST_P(ColumnRules, NumericMissingIsNormalised) {
+  for (const Cell& cell : {Cell(Null()), Cell(kNan)}) {
+    ColumnSection section = numeric_or(1);
+    section.normalise = Normalise::kStandard;
+    const Given given = read(section, 1.0, cell, 4.0);
+    ASSERT_EQ(given.error, "");
+    EXPECT_NEAR(given.inputs[0], -std::sqrt(0.5F), 1e-6);
+    EXPECT_EQ(given.inputs[2], given.inputs[0]);
+    EXPECT_NEAR(given.inputs[4], std::sqrt(2.0F), 1e-6);
+  }
+}
+
+TEST_P(ColumnRules, NumericInfinity) {
+  for (ColumnSection section : {numeric(), numeric_or(7)}) {
+    for (const double cell : {kInfinity, -kInfinity}) expect_number_refused(section, cell, "in column 'a'");
+    expect_number_refused(section, std::string("Infinity"), "in column 'a'", std::string("2.5"));
+    if (format() != DataFormat::kTfrecord) expect_number_refused(section, 1e39, "in column 'a'");
+    section.normalise = Normalise::kStandard;
+    expect_number_refused(section, kInfinity, "in column 'a'");
+    section.normalise = Normalise::kNone;
+    section.boundaries = {1, 2};
+    expect_number_refused(section, kInfinity, "in column 'a'");
+  }
+}
+
+TEST_P(ColumnRules, NumericOtherTypes) {
+  expect_number(numeric(), std::int64_t{-3}, -3, std::int64_t{2});
+  expect_number(numeric(), true, 1, false);
+  expect_number(numeric(), std::string("\t 1.5 \r\n"), 1.5F, std::string("2.5"));
+  if (!has_lists(format())) return;
+  const std::vector<double> one = {2.5};
+  expect_number(numeric(), std::vector<double>{1.5}, 1.5F, one);
+  expect_number_refused(numeric(), std::vector<double>{1, 2}, "2 values", one);
+  expect_number_refused(numeric(), std::vector<double>{}, "no value", one);
+}
+
+TEST_P(ColumnRules, NumericWithShape) {
+  if (!has_lists(format())) return;
+  ColumnSection section = numeric();
+  section.shape = {2};
+  const std::vector<double> other = {1, 2};
+  for (const Cell& cell : {Cell(Null()), Cell(std::vector<double>{}), Cell(std::vector<double>{kNan, kNan})}) {
+    section.missing = -1;
+    const Given given = read(section, other, cell, other);
+    ASSERT_EQ(given.error, "");
+    EXPECT_THAT(given.inputs, ElementsAre(1, 2, 0, -1, -1, 0, 1, 2, 0));
+    section.missing.reset();
+    expect_number_refused(section, cell, "no value", other);
+  }
+  section.missing = -1;
+  EXPECT_THAT(read(section, other, std::vector<double>{kNan, 5}, other).inputs,
+              ElementsAre(1, 2, 0, -1, 5, 0, 1, 2, 0));
+  expect_number_refused(section, std::vector<double>{1, 2, 3}, "3 values", other);
+  expect_number_refused(section, std::vector<double>{1}, "1 value", other);
+  expect_number_refused(section, std::vector<double>{1, kInfinity}, "infinity", other);
+}
+
+TEST_P(ColumnRules, CategoryWords) {
+  expect_word(std::string("red"), "red");
+  expect_word(std::string(" red\r\n"), "red");
+  expect_word(std::string("gr\xC3\xBCn"), "gr\xC3\xBCn");
+  expect_word(std::string("Inf"), "Inf");
+  expect_word(std::string("007"), "007");
+  expect_word(std::string("a\nb, \"c\""), "a\nb, \"c\"");
+}
+
+TEST_P(ColumnRules, CategoryEmptyNullNanAndMissingWords) {
+  for (const Cell& cell :
+       {Cell(std::string()), Cell(std::string(" ")), Cell(std::string("?")), Cell(std::string("nan")), Cell(Null())})
+    expect_word(cell, "");
+  for (const ColumnSection& section : {category(), hashed()}) {
+    const Given given = read(section, 1.5, kNan, Null());
+    EXPECT_EQ(given.categories[kCell], given.categories[2]);
+    EXPECT_NE(given.categories[kCell], given.categories[0]);
+  }
+}
+
+// A number is the shortest text that gives it. A column of a Parquet file has one type, so its other values are
+// numbers.
+TEST_P(ColumnRules, CategoryNumbers) {
+  const auto number_of = [this](const Cell& cell, const Cell& other, const std::string& word) {
+    const Given given = read(category({word}), other, cell, other);
+    EXPECT_EQ(given.error, "");
+    return given.categories[kCell];
+  };
+  EXPECT_EQ(number_of(std::int64_t{5}, std::int64_t{1}, "5"), 1);
+  EXPECT_EQ(number_of(std::int64_t{-9007199254740993}, std::int64_t{1}, "-9007199254740993"), 1);
+  EXPECT_EQ(number_of(1.5, 2.5, "1.5"), 1);
+  EXPECT_EQ(number_of(3.0, 2.5, "3"), 1);
+  EXPECT_EQ(number_of(kInfinity, 2.5, "inf"), 1);
+  EXPECT_EQ(number_of(true, false, "1"), 1);
+}
+
+TEST_P(ColumnRules, CategoryOfOtherBytes) {
+  if (format() == DataFormat::kJsonl) return;  // JSON is UTF-8, so the line isn't JSON
+  for (const ColumnSection& section : {category(), category({"red"}), hashed()}) {
+    const Given given = read(section, std::string("red"), std::string("gr\xFCn"), std::string("red"));
+    expect_refused(given, "0xfc, which isn't UTF-8");
+    EXPECT_THAT(given.error, Not(HasSubstr("\xFC")));
+    expect_refused(read(section, std::string("red"), std::string("a\0b", 3), std::string("red")), "NUL");
+  }
+}
+
+TEST_P(ColumnRules, CategoryUnseen) {
+  write_records(format(), folder_ / "file",
+                {{{"a", std::string("red")}, {"y", std::int64_t{1}}},
+                 {{"a", std::string("red")}, {"y", std::int64_t{1}}},
+                 {{"a", std::string("blue")}, {"y", std::int64_t{1}}}});
+  ColumnSection section = category();
+  const std::vector<ColumnSection> columns = {section, column_section("y", ColumnKind::kLabel)};
+  for (const std::uint64_t memory :
+       {std::uint64_t{1} << 30, std::uint64_t{format() == DataFormat::kParquet ? 1u << 30 : 1u}}) {
+    Source source = source_of(columns, memory);
+    const auto training = load_dataset(source);
+    ASSERT_TRUE(training) << training.error().message;
+    EXPECT_EQ(given_of(load_dataset(source)).categories, (std::vector<std::int64_t>{2, 2, 1}));
+    EXPECT_TRUE((*training)->unknown_words().empty());
+    write_records(
+        format(), folder_ / "test",
+        {{{"a", std::string("green")}, {"y", std::int64_t{1}}}, {{"a", std::string("blue")}, {"y", std::int64_t{1}}}});
+    source.files = "test";
+    source.fitted = (*training)->fitted_columns();
+    const auto test = load_dataset(source);
+    ASSERT_TRUE(test) << test.error().message;
+    std::vector<std::int64_t> found = gather<std::int64_t>(**test, {0, 1}, 0, DType::kInt64, 1);
+    EXPECT_THAT(found, ElementsAre(0, 1));
+    ASSERT_EQ((*test)->unknown_words().size(), 1U);
+    EXPECT_EQ((*test)->unknown_words()[0].column, "a");
+    EXPECT_EQ((*test)->unknown_words()[0].records, 1U);
+  }
+}
+
+TEST_P(ColumnRules, CategoryOfSeveralWordsIsRefused) {
+  if (!has_lists(format())) return;
+  const std::vector<std::int64_t> one = {1};
+  expect_refused(read(category(), one, std::vector<std::int64_t>{1, 2}, one), "2 values");
+  EXPECT_EQ(read(category(), one, std::vector<std::int64_t>{}, one).error, "");
+}
+
+TEST_P(ColumnRules, ColumnWithoutAnyValueIsRefused) {
+  for (const ColumnSection& section : {category(), hashed(), numeric_or(0)}) {
+    if (format() == DataFormat::kCsv && section.hash > 0) continue;
+    if (format() == DataFormat::kCsv && section.missing) continue;
+    if (format() == DataFormat::kParquet && (section.hash > 0 || section.missing)) continue;
+    std::vector<ColumnSection> columns = {section, column_section("y", ColumnKind::kLabel)};
+    write_records(format(), folder_ / "file", {{{"a", Null()}, {"y", std::int64_t{1}}}});
+    EXPECT_THAT(given_of(load_dataset(source_of(columns, std::uint64_t{1} << 30))).error,
+                HasSubstr("no record of the training set has a value in column 'a'"));
+  }
+}
+
+TEST_P(ColumnRules, LabelsThatAreNumbers) {
+  EXPECT_THAT(read(label(), std::int64_t{2}, std::int64_t{10}, std::int64_t{0}).classes, ElementsAre(2, 10, 0));
+  EXPECT_THAT(read(label(), std::string("2"), std::string("10\n"), std::string(" +1 ")).classes, ElementsAre(2, 10, 1));
+  EXPECT_THAT(read(label(), std::int64_t{3}, std::int64_t{-100}, std::int64_t{255}).classes, ElementsAre(3, -100, 255));
+  EXPECT_THAT(read(label(), 0.5, -1.0, 2.0).targets, ElementsAre(0.5F, -1, 2));
+  EXPECT_THAT(read(label(), false, true, false).classes, ElementsAre(0, 1, 0));
+}
+
+TEST_P(ColumnRules, LabelsThatAreWords) {
+  EXPECT_THAT(read(label(), std::string("b"), std::string(" a\r\n"), std::string("b")).classes, ElementsAre(1, 0, 1));
+  EXPECT_THAT(read(label({"b", "10"}), std::string("10"), std::string("b\n"), std::string("10 ")).classes,
+              ElementsAre(1, 0, 1));
+  expect_refused(read(label({"b", "10"}), std::string("10"), std::string("c"), std::string("10")), "isn't one of");
+  if (format() != DataFormat::kJsonl)
+    expect_refused(read(label(), std::string("a"), std::string("\xFC"), std::string("a")), "isn't UTF-8");
+}
+
+TEST_P(ColumnRules, LabelEmptyNullNanAndMissingWords) {
+  const Cell word = std::string("2");
+  for (const auto& [cell, other] : std::vector<std::pair<Cell, Cell>>{{std::string(), word},
+                                                                      {std::string("\n"), word},
+                                                                      {std::string("?"), word},
+                                                                      {std::string("NaN"), word},
+                                                                      {Null(), std::int64_t{2}},
+                                                                      {kNan, 2.0}})
+    for (const ColumnSection& section : {label(), label({"2"})}) expect_refused(read(section, other, cell, other), "");
+}
+
+TEST_P(ColumnRules, LabelInfinity) {
+  for (const double cell : {kInfinity, -kInfinity}) expect_refused(read(label(), 2.0, cell, 2.0), "infinite");
+  expect_refused(read(label(), std::string("2"), std::string("inf"), std::string("2")), "infinite");
+}
+
+TEST_P(ColumnRules, LabelsOfNumbersAndWordsAreRefused) {
+  for (const char* text : {"n/a", "2.5x", "2;5", "2,5", "0x10"})
+    expect_refused(read(label(), std::string("2"), std::string(text), std::string("3")), "isn't a number, expected");
+  expect_refused(read(label(), std::string("cat"), std::string("3"), std::string("cat")),
+                 "is a number, expected a word");
+}
+
+// A model of one output with the loss mse takes no classes.
+TEST_P(ColumnRules, WordsForALossOfNumbersAreRefused) {
+  write_records(format(), folder_ / "file", {{{"a", std::string("cat")}, {"key", std::int64_t{0}}}});
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+    Source source = source_of({label(), numeric("key")}, memory);
+    source.target_taker = "model.loss = \"mse\"";
+    if (format() == DataFormat::kParquet && memory == 1) continue;
+    const std::string error = given_of(load_dataset(source)).error;
+    EXPECT_THAT(error, HasSubstr("the label 'cat' in column 'a' isn't a number, which model.loss = \"mse\" needs"));
+    EXPECT_THAT(error, testing::ContainsRegex("(file:2|file\", record 0)"));
+  }
+}
+
+TEST_P(ColumnRules, LabelsOfSeveralFilesAreNumbersOrWords) {
+  write_records(format(), folder_ / "file0", {{{"a", std::int64_t{1}}, {"key", std::int64_t{0}}}});
+  write_records(format(), folder_ / "file1", {{{"a", std::string("n/a")}, {"key", std::int64_t{0}}}});
+  Source source = source_of({label(), numeric("key")}, std::uint64_t{1} << 30);
+  source.files = "file?";
+  const std::string error = given_of(load_dataset(source)).error;
+  EXPECT_THAT(error, HasSubstr("the label 'n/a' in column 'a' isn't a number, expected a number as '1' at"));
+  EXPECT_THAT(error, testing::ContainsRegex("file1(:2|\", record 0)"));
+}
+
+TEST_P(ColumnRules, Weights) {
+  ColumnSection section = column_section("a", ColumnKind::kWeight);
+  EXPECT_THAT(read(section, 1.0, 0.0, 2.5).weights, ElementsAre(1, 0, 2.5F));
+  expect_refused(read(section, 1.0, -1.0, 1.0), "expected at least 0");
+  expect_refused(read(section, 1.0, kInfinity, 1.0), "in column 'a'");
+  expect_refused(read(section, std::string("1"), std::string("many"), std::string("1")), "expected a finite number");
+  for (const Cell& cell : {Cell(Null()), Cell(kNan)}) {
+    section.missing.reset();
+    expect_refused(read(section, 1.0, cell, 1.0), "no value");
+    section.missing = 3;
+    EXPECT_THAT(read(section, 1.0, cell, 1.0).weights, ElementsAre(1, 3, 1));
+  }
+}
+
+TEST_P(ColumnRules, Bytes) {
+  const Cell other = std::string("xy");
+  const Given given = read(bytes(4), other, std::string(" \xFF?"), other);
+  if (format() == DataFormat::kJsonl) {
+    EXPECT_THAT(given.error, HasSubstr("JSON"));  // JSON is UTF-8
+    EXPECT_THAT(read(bytes(4), other, std::string(" ?"), other).tokens,
+                ElementsAre('x', 'y', 0, 0, ' ', '?', 0, 0, 'x', 'y', 0, 0));
+  } else {
+    EXPECT_THAT(given.tokens, ElementsAre('x', 'y', 0, 0, ' ', 0xFF, '?', 0, 'x', 'y', 0, 0));
+  }
+  EXPECT_THAT(read(bytes(2), other, std::string(), other).tokens, ElementsAre('x', 'y', 0, 0, 'x', 'y'));
+  EXPECT_THAT(read(bytes(2), other, std::string("?"), other).tokens, ElementsAre('x', 'y', '?', 0, 'x', 'y'));
+  EXPECT_THAT(read(bytes(2), std::int64_t{7}, std::int64_t{12}, std::int64_t{7}).tokens,
+              ElementsAre('7', 0, '1', '2', '7', 0));
+  expect_refused(read(bytes(2), other, std::string("long"), other), "4 bytes");
+  expect_refused(read(bytes(0, 2), other, std::string("long"), other), "4 bytes");
+  if (format() == DataFormat::kCsv)
+    EXPECT_THAT(read(bytes(2), other, Null(), other).tokens, ElementsAre('x', 'y', 0, 0, 'x', 'y'));
+  else
+    expect_refused(read(bytes(2), other, Null(), other), "no value");
+}
+
+TEST_P(ColumnRules, Tokens) {
+  if (!has_lists(format())) return;
+  using Ids = std::vector<std::int64_t>;
+  const Ids other = {5, 6};
+  EXPECT_THAT(read(tokens(), other, Ids{99}, other).tokens, ElementsAre(5, 6, 0, 99, 0, 0, 5, 6, 0));
+  for (const std::int64_t id : {-1, 100}) expect_refused(read(tokens(), other, Ids{id}, other), "expected 0 to 99");
+  expect_refused(read(tokens(), other, Ids{1, 2, 3, 4}, other), "4 tokens");
+  expect_refused(read(tokens(), other, Ids{}, other), "no value");
+  expect_refused(read(tokens(), other, Null(), other), "no value");
+  // A column of a Parquet file has one type, and the error names no record.
+  for (const Given& given :
+       {read(tokens(), std::string("5"), std::string("6"), std::string("7")), read(tokens(), 1.5, kNan, kInfinity)})
+    EXPECT_THAT(given.error, HasSubstr("column 'a'"));
+}
+
+// Many records with all kinds at the same time. Each format gives what the values of the records say.
+TEST_P(ColumnRules, TwoHundredRecords) {
+  std::vector<Record> records;
+  const std::vector<std::string> colours = {"red", "green", "", "bl\xC3\xBC"};
+  for (int i = 0; i < 200; ++i)
+    records.push_back({{"x", 0.5 * i},
+                       {"n", i % 7 == 0 ? Cell(Null()) : Cell(i % 5 == 0 ? kNan : 2.0 * i)},
+                       {"whole", std::int64_t{i}},
+                       {"flag", i % 3 == 0},
+                       {"colour", colours[static_cast<std::size_t>(i) % 4]},
+                       {"text", "t" + std::to_string(i % 11)},
+                       {"id", std::int64_t{i % 13}},
+                       {"w", 0.25 * (i % 4)},
+                       {"y", std::int64_t{i % 3}}});
+  write_records(format(), folder_ / "file", records);
+  std::vector<ColumnSection> columns = {numeric("x"), numeric("n"), numeric("whole"), numeric("flag")};
+  columns[1].missing = -1;
+  for (const char* name : {"colour", "id"}) columns.push_back(column_section(name, ColumnKind::kCategory));
+  columns.push_back(bytes(3));
+  columns.back().name = "text";
+  columns.push_back(column_section("w", ColumnKind::kWeight));
+  columns.push_back(column_section("y", ColumnKind::kLabel));
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+    if (format() == DataFormat::kParquet && memory == 1) continue;
+    const Given given = given_of(load_dataset(source_of(columns, memory)));
+    ASSERT_EQ(given.error, "");
+    ASSERT_EQ(given.classes.size(), 200U);
+    const std::vector<std::int64_t> colour_numbers = {4, 3, 1, 2};  // "", "blü", "green", "red"
+    const std::vector<std::int64_t> id_numbers = {1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 3, 4, 5};  // as words: 0, 1, 10, 11
+    for (std::size_t i = 0; i < 200; ++i) {
+      const auto number = static_cast<float>(i);
+      EXPECT_EQ(given.inputs[4 * i], 0.5F * number);
+      EXPECT_EQ(given.inputs[4 * i + 1], i % 7 == 0 || i % 5 == 0 ? -1 : 2 * number);
+      EXPECT_EQ(given.inputs[4 * i + 2], number);
+      EXPECT_EQ(given.inputs[4 * i + 3], i % 3 == 0 ? 1 : 0);
+      EXPECT_EQ(given.categories[2 * i], colour_numbers[i % 4]);
+      EXPECT_EQ(given.categories[2 * i + 1], id_numbers[i % 13]);
+      EXPECT_EQ(given.tokens[3 * i], 't');
+      EXPECT_EQ(given.tokens[3 * i + 1], i % 11 == 10 ? '1' : '0' + static_cast<int>(i % 11));
+      EXPECT_EQ(given.weights[i], 0.25F * static_cast<float>(i % 4));
+      EXPECT_EQ(given.classes[i], static_cast<std::int64_t>(i % 3));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace disttrain::input
