@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ struct ColumnSpec {
   // all have this length may come without row_ends.
   bool ragged = false;
   std::uint64_t limit = 0;  // integers are 0 .. limit - 1; 0: no limit
+  // With a limit: labels may have this value, too, which the model's loss leaves out (ignore_index of PyTorch)
+  std::optional<std::int64_t> ignored = std::nullopt;
   // A ragged column for a trainer: the value that the Python package sets behind shorter records.
   std::int64_t pad = 0;
   // The columns that a trainer may use by names of their own. A model's spec has none.

@@ -464,7 +464,7 @@ void JobRunner::evaluate() {
   const EvaluationDone done = run_->done();
   // A data set in memory knew it before, and StepThread has said so.
   if (prepared_.evaluation && prepared_.evaluation->figures() != nullptr && !std::exchange(has_warned_of_words_, true))
-    world_.warn(input::notice_of_unknown(*prepared_.evaluation));
+    world_.warn(input::notice_of_unknown(*prepared_.evaluation, prepared_.config.data.columns));
   run_.reset();
   evaluation_.reset();
   feed(done);

@@ -28,6 +28,14 @@ bool is_weight(const ColumnSection& column) {
   return column.kind == ColumnKind::kWeight;
 }
 
+bool takes_target(const ModelSection& model) {
+  if (model.loss != Loss::kMse) return false;
+  if (model.builtin == "linear" || model.builtin == "mlp") return !model.layers.empty() && model.layers.back() == 1;
+  if (model.builtin == "resnet") return model.resnet.outputs == 1;
+  if (model.builtin == "wide_deep") return model.wide_deep.outputs == 1;
+  return model.builtin == "matrix_factorization";
+}
+
 bool takes_vocabulary(const JobConfig& job) {
   const bool has_tokens = std::any_of(job.data.columns.begin(), job.data.columns.end(), is_tokens);
   return job.model.builtin == "transformer" && job.model.transformer.vocabulary == 0 &&

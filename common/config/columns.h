@@ -25,6 +25,10 @@ bool is_bytes(const ColumnSection& column);
 bool is_sequence(const ColumnSection& column);
 bool is_weight(const ColumnSection& column);
 
+// Whether the model takes one number as the label of a record, and never a class: a builtin model of one output with
+// the loss mse.
+bool takes_target(const ModelSection& model);
+
 // Whether the model's number of tokens follows from a tokenizer or from data.columns (TransformerSection::vocabulary).
 bool takes_vocabulary(const JobConfig& job);
 

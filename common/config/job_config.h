@@ -152,6 +152,10 @@ struct ModelSection {
   bool has_soft_labels = false;
   // Not a key: whether [data.columns] has a weight. Each record's loss is then multiplied by it
   bool has_weights = false;
+  // Not keys: each worker takes them from the label's data.columns and from the training set. A model with outputs z
+  // says that the target is z * target_deviation + target_mean (Normalise::kStandard of a label)
+  double target_mean = 0.0;
+  double target_deviation = 1.0;               // above 0
   std::map<std::string, std::string> metrics;  // name -> kind (common/model_metric.h); empty = the model's usual ones
   ResnetSection resnet;
   TransformerSection transformer;
@@ -169,7 +173,8 @@ struct ColumnSection {
   // numeric, weight: a missing value becomes this number; nothing: a missing value is an error
   std::optional<double> missing;
   // numeric: kStandard gives the column the mean 0 and the standard deviation 1: (value - mean) / deviation. Both are
-  // those of the training set unless they are given. They are given together. deviation > 0
+  // those of the training set unless they are given. They are given together. deviation > 0. label: the same, but only
+  // the loss of a step sees it; evaluations and predictions have the values of the files
   Normalise normalise = Normalise::kNone;
   std::optional<double> mean;
   std::optional<double> deviation;
@@ -178,6 +183,8 @@ struct ColumnSection {
   // category: word i has the number i + 1, and all other words have the number 0. label: word i is class i, and there
   // are no other words. Empty: the words of the training set in sorted order
   std::vector<std::string> vocabulary;
+  // category with the words of the training set: words with fewer records have the number 0, which so is trained
+  std::uint32_t min_count = 1;
   std::uint32_t hash = 0;          // category: the number is a hash of the word, below this; 0: there is a vocabulary
   std::vector<std::string> cross;  // category: combines these categories (names of columns) to one; needs `hash`
   // category, also of a numeric column with boundaries, but not a cross: the category becomes as many numbers of

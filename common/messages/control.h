@@ -71,6 +71,7 @@ struct JobDescribed {
   // What [data.columns] took from the training set (common/checkpoint/kept_columns.h), at most kMaxKeptColumnsBytes.
   // "": nothing, or too much
   std::string columns{};
+  std::string notice{};  // what the operator should know about the data; "": nothing
 
   bool operator==(const JobDescribed&) const = default;
 };

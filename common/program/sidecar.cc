@@ -187,6 +187,10 @@ class Reader {
           limit.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
         return wrong("the limit of column " + column.name + " isn't an integer of 0 or more");
       column.limit = limit.get<std::uint64_t>();
+      const Json& ignored = member(entry, "ignored");  // older packages have none
+      if (!ignored.is_null() && !ignored.is_number_integer())
+        return wrong("the ignored value of column " + column.name + " isn't a whole number");
+      if (!ignored.is_null()) column.ignored = ignored.get<std::int64_t>();
       model.columns.push_back(std::move(column));
     }
     return true;

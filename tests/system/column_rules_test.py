@@ -1,6 +1,7 @@
 """One rule for each kind of column, with real daemons: labels of a regression, predictions without labels, classes of
-files with line ends, infinities, and words that the training set doesn't have. The unit test
+files with line ends, infinities, targets that are normalised, and words that the training set doesn't have. The unit test
 tests/workerd/input/column_rules_test.cc has the whole table of docs/data.md."""
+import csv
 import io
 import tarfile
 import unittest
@@ -106,16 +107,57 @@ class ColumnRulesTest(SystemTest):
             outcome = self.train("jsonl", "d.jsonl", data, model="layers = [1, 2]", epochs=1)
             self.assert_refused(outcome, 65, "d.jsonl\", record 1", "infinity in column 'x'")
 
-    def test_words_that_training_never_saw_are_counted(self):
-        self.write("train.csv", "site,y\n" + "a,100\nb,102\n" * 40)
+    def regression(self):
+        """y = 1000 + 100 x, and its predictions."""
+        self.write("d.csv", "x,y\n" + "".join(f"{x / 10},{1000 + 10 * x}\n" for x in range(-20, 20)))
+
+    def test_normalised_targets_are_undone(self):
+        self.regression()
+        data = '[data.columns]\nx = { kind = "numeric" }\ny = { kind = "label", normalise = "standard" }'
+        more = CHECKPOINT + '\n[evaluate]\nfiles = "d.csv"'
+        model = LINEAR + '\nmetrics = { mae = "mae", mse = "mse" }'
+        result = self.assert_finished(self.train("csv", "d.csv", data, model=model, epochs=3, more=more))
+        outputs, _ = self.predict("d.csv")
+        with open(self.folder / "d.csv") as file:
+            targets = [float(row["y"]) for row in csv.DictReader(file)]
+        errors = [output - target for output, target in zip(outputs, targets, strict=True)]
+        mse = sum(error * error for error in errors) / len(errors)
+        self.assertGreater(mse, 1, "the model must not be perfect yet")
+        self.assertAlmostEqual(result["evaluation"]["loss"] / mse, 1, delta=1e-3)
+        self.assertAlmostEqual(result["evaluation"]["metrics"]["mse"] / mse, 1, delta=1e-3)
+        mae = sum(abs(error) for error in errors) / len(errors)
+        self.assertAlmostEqual(result["evaluation"]["metrics"]["mae"] / mae, 1, delta=1e-3)
+        result = self.assert_finished(self.train("csv", "d.csv", data, model=model, epochs=100, more=more))
+        self.assertLess(result["evaluation"]["metrics"]["mae"], 1)
+
+    def test_normalised_targets_are_those_of_an_evaluator(self):
+        self.regression()
+        (self.folder / "checkpoints").mkdir()
+        data = '[data.columns]\nx = { kind = "numeric" }\ny = { kind = "label", normalise = "standard" }'
+        job = self.job_of("csv", "d.csv", data, epochs=100, more=CHECKPOINT + '\n[evaluate]\nfiles = "d.csv"')
+        result = self.assert_finished(self.up(job, "--evaluators", 1, workers=1))
+        self.assertLess(result["evaluation"]["loss"], 1)
+
+    def test_words_that_training_never_saw(self):
+        lines = [f"{site},{100 + i % 3}\n" for i in range(60) for site in ("a", "b", f"rare{i}")]
+        self.write("train.csv", "site,y\n" + "".join(lines))
         self.write("test.csv", "site,y\na,101\nnew,101\nother,101\n")
-        data = '[data.columns]\nsite = { kind = "category" }\ny = { kind = "label" }'
-        model = 'wide_deep = { hidden = [8], embedding = 4 }\nloss = "mse"'
+        data = '[data.columns]\nsite = { kind = "category", min_count = 2 }\ny = { kind = "label" }'
         more = CHECKPOINT + '\n[evaluate]\nfiles = "test.csv"'
-        self.assert_finished(self.train("csv", "train.csv", data, builtin="wide_deep", model=model, epochs=1, more=more))
-        _, outcome = self.predict("test.csv")
-        self.assertIn("warning: some of the 3 records to evaluate or predict have words that the vocabulary lacks "
-                      "(site: 2 records)", outcome.err)
+        wide = dict(builtin="wide_deep", model='wide_deep = { hidden = [8], embedding = 4 }\nloss = "mse"', rule="adam", rate=0.05, more=more)
+        result = self.assert_finished(self.train("csv", "train.csv", data, epochs=40, **wide))
+        self.assertIn("words that the vocabulary lacks (site: 2 records)", " ".join(result["warnings"]))
+        outputs, outcome = self.predict("test.csv")
+        for output in outputs:
+            self.assertAlmostEqual(output, 101, delta=5)
+        self.assertIn("warning: some of the 3 records to evaluate or predict have words that the vocabulary lacks (site: 2 records)", outcome.err)
+        self.assertNotIn("min_count", outcome.err)
+        never = data.replace(", min_count = 2", "")
+        result = self.assert_finished(self.train("csv", "train.csv", never, epochs=1, **{**wide, "more": more.replace("checkpoints", "others")}))
+        self.assertIn("set data.columns.site.min_count to 2 or more", " ".join(result["warnings"]))
+        self.write("train.csv", "site,y\na,100\nb,102\n" * 40)
+        result = self.assert_finished(self.train("csv", "train.csv", data, epochs=1, **{**wide, "more": ""}))
+        self.assertIn("none trains the category of unknown words", " ".join(result["warnings"]))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ void write(const JobDescribed& m, schema::JobDescribed::Builder b) {
   write_list(b.initUnreachable(list_size(m.unreachable, kMaxShards, "unreachable ps tasks")), m.unreachable);
   auto columns = b.initColumns(list_size(m.columns, kMaxKeptColumnsBytes, "bytes of columns"));
   std::copy(m.columns.begin(), m.columns.end(), columns.begin());
+  b.setNotice(write_sentence(m.notice));
 }
 
 static std::string read_columns(capnp::Data::Reader bytes) {
@@ -41,7 +42,8 @@ JobDescribed read(schema::JobDescribed::Reader r) {
                       r.getTrainHash(),
                       read_number(r.getEvaluationRecords(), kMaxRecords, "the number of records"),
                       read_list<Member>(r.getUnreachable(), kMaxShards, "unreachable ps tasks"),
-                      read_columns(r.getColumns())};
+                      read_columns(r.getColumns()),
+                      read_sentence(r.getNotice(), "notice")};
 }
 
 // For the fields that CreateShards and OpenJob have in common.

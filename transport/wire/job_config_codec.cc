@@ -67,6 +67,7 @@ static void write(const ColumnSection& v, schema::DataColumn::Builder b) {
   b.setFlip(v.flip);
   b.setZeroBased(v.zero_based);
   b.setOneHot(v.one_hot);
+  b.setMinCount(v.min_count);
   b.setTokenizer(write_path(v.tokenizer, "tokenizer"));
   b.setLimit(v.limit);
   b.setLength(v.length);
@@ -97,6 +98,7 @@ static ColumnSection read(schema::DataColumn::Reader r) {
   v.flip = r.getFlip();
   v.zero_based = r.getZeroBased();
   v.one_hot = r.getOneHot();
+  v.min_count = r.getMinCount();
   v.tokenizer = read_path(r.getTokenizer(), "tokenizer");
   v.limit = r.getLimit();
   v.length = r.getLength();

@@ -97,6 +97,8 @@ void write(const ModelSection& v, schema::ModelSection::Builder b) {
   b.setLabelSmoothing(v.label_smoothing);
   b.setHasWeights(v.has_weights);
   b.setHasSoftLabels(v.has_soft_labels);
+  b.setTargetMean(v.target_mean);
+  b.setTargetDeviation(v.target_deviation);
   set_all(b.initClassWeights(list_size(v.class_weights, kMaxClassWeights, "class weights")), v.class_weights);
   write_name_map(b.initMetrics(map_size(v.metrics, "metrics")), v.metrics);
   write(v.resnet, b.initResnet());
@@ -121,6 +123,8 @@ ModelSection read(schema::ModelSection::Reader r) {
   v.loss = read_enum(r.getLoss(), Loss::kSigmoidCrossEntropy, "loss");
   v.has_weights = r.getHasWeights();
   v.has_soft_labels = r.getHasSoftLabels();
+  v.target_mean = read_finite(r.getTargetMean(), "mean of the targets");
+  v.target_deviation = read_finite(r.getTargetDeviation(), "deviation of the targets");
   v.label_smoothing = read_finite(r.getLabelSmoothing(), "label smoothing");
   for (const double weight : bounded(r.getClassWeights(), kMaxClassWeights, "class weights"))
     v.class_weights.push_back(read_finite(weight, "class weight"));

@@ -245,6 +245,8 @@ static void write(const ColumnSpec& column, schema::Column::Builder b) {
   b.setRagged(column.ragged);
   b.setLimit(column.limit);
   b.setPad(column.pad);
+  b.setHasIgnored(column.ignored.has_value());
+  b.setIgnored(column.ignored.value_or(0));
   auto parts = b.initParts(list_size(column.parts, kMaxColumns, "parts of a column"));
   for (unsigned i = 0; i < parts.size(); ++i) write(column.parts[i], parts[i]);
 }
@@ -258,6 +260,7 @@ static ColumnSpec read_column(schema::Column::Reader r, std::uint64_t& values) {
   column.ragged = r.getRagged();
   column.limit = r.getLimit();
   column.pad = r.getPad();
+  if (r.getHasIgnored()) column.ignored = r.getIgnored();
   for (auto part : bounded(r.getParts(), kMaxColumns, "parts of a column")) column.parts.push_back(read(part));
   if (column.ragged && column.shape.empty())
     malformed("column " + column.name + " is ragged and has no dimension for the length of a record");

@@ -68,6 +68,8 @@ struct Column {
   limit @4 :UInt64;        # integers are below it; 0: no limit
   parts @5 :List(ColumnPart);  # a model that is sent has none
   pad @6 :Int64;               # the same
+  hasIgnored @7 :Bool;         # a value that is allowed beside those below the limit
+  ignored @8 :Int64;
 }
 struct ColumnPart {
   name @0 :Text;
@@ -216,6 +218,8 @@ struct ModelSection {
   startTimeout @16 :Int64;  # nanoseconds
   hasWeights @17 :Bool;
   hasSoftLabels @18 :Bool;
+  targetMean @19 :Float64;
+  targetDeviation @20 :Float64 = 1;
 }
 
 struct DataSection {
@@ -301,6 +305,7 @@ struct DataColumn {
   withLength @25 :Bool;
   padTo @26 :PadTo;
   oneHot @27 :Bool;
+  minCount @28 :UInt32 = 1;
 }
 
 struct Optimizer {
@@ -561,6 +566,7 @@ struct JobDescribed {
   trainHash @5 :UInt64;  # of the training records; 0: not known
   # What [data.columns] took from the training set, for checkpoints: common/checkpoint/kept_columns.h
   columns @6 :Data;
+  notice @7 :Text;  # a warning of the job; "": none
 }
 
 # chief -> every ps. The ps makes the shards that `owners` assigns to it, with their memory and their first values. It

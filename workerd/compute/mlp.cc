@@ -11,6 +11,7 @@
 #include "workerd/compute/ready_front.h"
 #include "workerd/compute/scores.h"
 #include "workerd/compute/sparse_rows.h"
+#include "workerd/compute/target_scale.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -36,6 +37,7 @@ class Mlp final : public Computation {
       : spec_(spec),
         activation_(model.activation),
         loss_(model.loss),
+        target_scale_(model),
         layers_(model.layers.size() - 1),
         scores_(accumulator_size(spec.metrics)) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
@@ -80,11 +82,13 @@ class Mlp final : public Computation {
     const Records records = records_of(batch, spec_);
     if (Status status = check(records); !status) return tl::unexpected(status.error());
     make_room(records.examples);
-    const std::optional<std::span<const float>> computed = forward_arriving(records, std::exchange(gate_, nullptr));
+    const std::optional<std::span<float>> computed = forward_arriving(records, std::exchange(gate_, nullptr));
     if (!computed) return fail(ErrorCode::kTemporary, "the step's parameters don't arrive");
-    const std::span<const float> outputs = *computed;
+    const std::span<float> outputs = *computed;
     Layer& last = layers_.back();
-    const double loss_sum = loss_of(loss_, records, outputs, std::span(last.gradient).first(outputs.size()));
+    const double loss_sum =
+        loss_of(loss_, target_scale_.normalised(records), outputs, std::span(last.gradient).first(outputs.size()));
+    target_scale_.undo(outputs);  // the backward pass doesn't read them
     score(records, outputs);
     front_.begin(ready);
     front_.note_loss(loss_sum / static_cast<double>(records.examples));
@@ -96,7 +100,8 @@ class Mlp final : public Computation {
     const Records records = records_of(batch, spec_);
     if (Status status = check(records); !status) return tl::unexpected(status.error());
     make_room(records.examples);
-    const std::span<const float> outputs = forward(records);
+    const std::span<float> outputs = forward(records);
+    target_scale_.undo(outputs);
     score(records, outputs);
     return EngineOutput{
         .loss_sum = loss_of(loss_, records, outputs, {}), .examples = records.examples, .metrics = scores_};
@@ -105,7 +110,9 @@ class Mlp final : public Computation {
   Result<EngineOutput> predict(const Batch& batch) override {
     const Records records = records_of(batch, spec_);
     make_room(records.examples);
-    return EngineOutput{.examples = records.examples, .outputs = forward(records)};
+    const std::span<float> outputs = forward(records);
+    target_scale_.undo(outputs);
+    return EngineOutput{.examples = records.examples, .outputs = outputs};
   }
 
  private:
@@ -140,10 +147,10 @@ class Mlp final : public Computation {
     room_ = examples;
   }
 
-  std::span<const float> forward(const Records& records) { return *forward_arriving(records, nullptr); }
+  std::span<float> forward(const Records& records) { return *forward_arriving(records, nullptr); }
 
   // None if the gate says that the parameters won't come.
-  std::optional<std::span<const float>> forward_arriving(const Records& records, ParametersGate* gate) {
+  std::optional<std::span<float>> forward_arriving(const Records& records, ParametersGate* gate) {
     const float* inputs = records.inputs.data();
     if (!std::exchange(is_prepared_, false)) find_nonzeros(records);
     for (Layer& layer : layers_) {
@@ -203,6 +210,7 @@ class Mlp final : public Computation {
   const ModelSpec spec_;
   const Activation activation_;
   const Loss loss_;
+  TargetScale target_scale_;
   std::vector<Layer> layers_;
   SparseRows sparse_inputs_;
   const SparseView* sparse_ = nullptr;  // this step's inputs if they are sparse, otherwise nullptr

@@ -79,7 +79,7 @@ Result<Evaluated> CheckpointEvaluation::run(const std::string& path, const std::
 
 std::string CheckpointEvaluation::notice() const {
   if (!prepared_->evaluation) return "";
-  return input::notice_of_unknown(*prepared_->evaluation);
+  return input::notice_of_unknown(*prepared_->evaluation, prepared_->config.data.columns);
 }
 
 Result<Step> CheckpointEvaluation::read(const std::string& path) {

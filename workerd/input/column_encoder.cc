@@ -66,7 +66,8 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
       has_weights_ = true;
     } else {
       has_labels_ = true;
-      has_whole_labels_ = !column.numbers.empty() || column.fitted->label.are_whole;
+      has_whole_labels_ =
+          section.normalise == Normalise::kNone && (!column.numbers.empty() || column.fitted->label.are_whole);
     }
     columns_.push_back(std::move(column));
   }

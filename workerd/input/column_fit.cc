@@ -17,7 +17,7 @@ namespace {
 // Whether the words of the training set are needed, or the range of its labels.
 bool needs_words(const ColumnSection& section) {
   const bool has_words = section.kind == ColumnKind::kLabel || section.kind == ColumnKind::kCategory;
-  const bool is_known = section.hash > 0 || !section.vocabulary.empty();
+  const bool is_known = section.hash > 0 || !section.vocabulary.empty() || section.normalise == Normalise::kStandard;
   return has_words && has_values(section) && !is_known;
 }
 
@@ -35,6 +35,11 @@ void take_number(double number, LabelRange& range) {
 tl::unexpected<Error> too_many(const ColumnSection& section) {
   return fail(ErrorCode::kData, "column '" + name_in_files(section) + "' has more than " + std::to_string(kMaxWords) +
                                     " different words: is it text? Leave it out, or set " + key_of(section) + ".hash");
+}
+
+// Whether the labels may be the words of classes.
+bool may_be_words(const ColumnSection& section, const std::string& target_taker) {
+  return target_taker.empty() && section.normalise == Normalise::kNone;
 }
 
 }  // namespace
@@ -80,7 +85,7 @@ Status ColumnFit::take(const Table& table, const PlaceOf& place_of) {
     const ColumnSection& section = *column.section;
     const TableColumn& from = table.columns[c];
     Status ok;
-    if (section.kind == ColumnKind::kLabel && needs_words(section))
+    if (section.kind == ColumnKind::kLabel && (needs_words(section) || needs_moments(section)))
       ok = take_labels(from, column, table.records, place_of);
     else if (needs_moments(section))
       ok = take_numbers(from, column, table.records, place_of);
@@ -117,16 +122,20 @@ Status ColumnFit::take_categories(const TableColumn& from, Column& column, std::
   for (std::uint64_t i = 0; i < records; ++i) {
     const std::string_view word = word_of(words.next(i), missing_);
     column.has_a_value = column.has_a_value || !word.empty();
-    if (Status ok = add_word(word, column, i, place_of); !ok) return ok;
+    if (Status ok = count_word(word, column, i, place_of); !ok) return ok;
   }
   return {};
 }
 
-Status ColumnFit::add_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of) {
-  if (column.words.contains(word)) return {};
+Status ColumnFit::count_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of) {
+  const auto known = column.words.find(word);
+  if (known != column.words.end()) {
+    ++known->second;
+    return {};
+  }
   if (Status ok = check_word(*column.section, word, place_of(record)); !ok) return ok;
   if (column.words.size() >= kMaxWords) return too_many(*column.section);
-  column.words.emplace(word);
+  column.words.emplace(word, 1);
   return {};
 }
 
@@ -141,10 +150,12 @@ Status ColumnFit::take_labels(const TableColumn& from, Column& column, std::uint
     const std::optional<double> number = double_in(word);
     if (column.first.place.empty()) column.first = {number.has_value(), std::string(word), place_of(i)};
     if ((!number && is_infinity(word)) || number.has_value() != column.first.is_number ||
-        (!number && !target_taker_.empty()))
+        (!number && !may_be_words(section, target_taker_)))
       return wrong_label(section, word, column.first, place_of(i));
     if (!number) {
-      if (Status ok = add_word(word, column, i, place_of); !ok) return ok;
+      if (Status ok = count_word(word, column, i, place_of); !ok) return ok;
+    } else if (needs_moments(section)) {
+      column.moments.add(*number);
     } else {
       take_number(*number, column.range);
     }
@@ -157,8 +168,9 @@ Status ColumnFit::wrong_label(const ColumnSection& section, std::string_view wor
   const std::string label = "the label " + printable(shown_text(word)) + " in column '" + name_in_files(section) + "' ";
   if (is_infinity(word))
     return fail(ErrorCode::kData, place + ": " + label + "is infinite, expected a finite number: correct the record");
-  if (!target_taker_.empty() && !double_in(word))
-    return fail(ErrorCode::kData, place + ": " + label + "isn't a number, which " + target_taker_ +
+  const std::string taker = section.normalise == Normalise::kStandard ? key_of(section) + ".normalise" : target_taker_;
+  if (!taker.empty() && !double_in(word))
+    return fail(ErrorCode::kData, place + ": " + label + "isn't a number, which " + taker +
                                       " needs: correct the record, or choose a loss for classes");
   return fail(ErrorCode::kData, place + ": " + label + (first.is_number ? "isn't a number" : "is a number") +
                                     ", expected " + (first.is_number ? "a number" : "a word") + " as " +
@@ -179,7 +191,7 @@ Status ColumnFit::merge(ColumnFit&& later) {
     if (column.first.place.empty()) column.first = other.first;
     if (!other.first.place.empty() && other.first.is_number != column.first.is_number)
       return wrong_label(*column.section, other.first.label, column.first, other.first.place);
-    column.words.merge(other.words);
+    for (auto& [word, count] : other.words) column.words[word] += count;
     if (column.words.size() > kMaxWords) return too_many(*column.section);
   }
   return {};
@@ -204,8 +216,16 @@ Result<FittedColumns> ColumnFit::done(const std::vector<ColumnSection>& columns)
     }
     if (!needs_words(section)) continue;
     to.label = from.range;
-    to.vocabulary.assign(from.words.begin(), from.words.end());
+    for (const auto& [word, count] : from.words) {
+      const bool is_rare = section.kind == ColumnKind::kCategory && count < section.min_count;
+      to.has_rare_words = to.has_rare_words || is_rare;
+      if (!is_rare) to.vocabulary.push_back(word);
+    }
     std::sort(to.vocabulary.begin(), to.vocabulary.end());
+    if (to.vocabulary.empty() && to.has_rare_words)
+      return fail(ErrorCode::kData, "each word of column '" + name_in_files(section) + "' has fewer than " +
+                                        std::to_string(section.min_count) + " records: lower " + key_of(section) +
+                                        ".min_count, or leave the column out");
   }
   return fitted;
 }

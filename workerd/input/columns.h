@@ -16,7 +16,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "common/config/job_config.h"
@@ -52,7 +51,8 @@ struct FittedColumn {
   std::vector<std::string> vocabulary;  // of a category or a label; empty for labels that are numbers
   double mean = 0.0;
   double deviation = 1.0;
-  LabelRange label;  // only of a label without a vocabulary and without normalise
+  LabelRange label;             // only of a label without a vocabulary and without normalise
+  bool has_rare_words = false;  // some words of the training set have fewer records than data.columns.NAME.min_count
   // Of tokens: the tokenizer, and a hash of its file. Null if the files have tokens.
   std::shared_ptr<const Tokenizer> tokenizer;
   std::uint64_t tokenizer_hash = 0;
@@ -80,7 +80,7 @@ class ColumnFit {
   Status merge(ColumnFit&& later);
 
   // What `columns` take from the files. A ColumnFit of columns_to_fit(columns) has found it.
-  // Errors, kData: no record has a value in a column.
+  // Errors, kData: no record has a value in a column, or all words are rarer than min_count.
   Result<FittedColumns> done(const std::vector<ColumnSection>& columns) const;
 
  private:
@@ -96,7 +96,8 @@ class ColumnFit {
   struct WordHash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  using Words = std::unordered_set<std::string, WordHash, std::equal_to<>>;
+  // The number of records with each word.
+  using Words = std::unordered_map<std::string, std::uint64_t, WordHash, std::equal_to<>>;
   // Labels are numbers, or they are words. The first one says which.
   struct FirstLabel {
     bool is_number = true;
@@ -118,7 +119,7 @@ class ColumnFit {
   Status take_labels(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
   Status wrong_label(const ColumnSection& section, std::string_view word, const FirstLabel& first,
                      const std::string& place) const;
-  static Status add_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of);
+  static Status count_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of);
 
   std::vector<Column> columns_;  // in the order of wanted_columns()
   std::vector<std::string> missing_;

@@ -74,7 +74,6 @@ class Fitting {
         keys_(size_keys(model.builtin)),
         is_text_(source.format == DataFormat::kText),
         files_(source.files_key),
-        target_taker_(target_taker(model)),
         // In a csv file the last column is the label, and no key chooses another column.
         labels_(!source.columns.empty()             ? "the label of data.columns"
                 : source.format == DataFormat::kCsv ? "the last column of " + files_
@@ -156,10 +155,6 @@ class Fitting {
                                           ": change model.loss or " + labels_);
     }
     if (Status ok = check_type(labels, has, wants); !ok) return ok;
-    if (words > 0 && !target_taker_.empty())
-      return fail(ErrorCode::kConfig, labels + " are classes with names, but " + target_taker_ +
-                                          " takes numbers: leave out the vocabulary of " + labels_ +
-                                          ", or choose a loss for classes");
     // As numbers, words would be their ranks. Two of them are 0 and 1, as a loss of one output takes them.
     if (words > 2 && !is_integer(wants.dtype) && outputs == 1)
       return fail(ErrorCode::kConfig, labels + " are " + std::to_string(words) + " words, but the model's column \"" +
@@ -172,7 +167,7 @@ class Fitting {
     }
     // A label becomes a class, a number, or a 1 at the label's index among zeros.
     const std::uint64_t limit = is_integer(wants.dtype) ? wants.limit : outputs > 1 ? outputs : 0;
-    if (are_classes && limit > 0 && static_cast<std::uint64_t>(has.largest) >= limit) {
+    if (are_classes && limit > 0 && static_cast<std::uint64_t>(has.largest) >= limit && wants.ignored != has.largest) {
       return fail(ErrorCode::kData, labels + " go up to " + std::to_string(has.largest) + ", but the model has " +
                                         std::to_string(limit) + " outputs, for labels from 0 to " +
                                         std::to_string(limit - 1) + ": change " + keys_.outputs + " or " + labels_);
@@ -190,7 +185,10 @@ class Fitting {
     if (!is_integer(has.dtype) || !is_integer(wants.dtype)) return {};
     Bounds bounds = bounds_of(wants.dtype);
     if (wants.limit > 0) bounds = {0, std::min(bounds.largest, static_cast<std::int64_t>(wants.limit - 1))};
-    if (has.smallest >= bounds.smallest && has.largest <= bounds.largest) return {};
+    // The values between them are checked in each batch.
+    const bool is_low = has.smallest >= bounds.smallest || wants.ignored == has.smallest;
+    const bool is_high = has.largest <= bounds.largest || wants.ignored == has.largest;
+    if (is_low && is_high) return {};
     return fail(ErrorCode::kData, what + " have values from " + std::to_string(has.smallest) + " to " +
                                       std::to_string(has.largest) + ", but the model's column \"" + wants.name +
                                       "\" takes " + std::to_string(bounds.smallest) + " to " +
@@ -209,7 +207,6 @@ class Fitting {
   const SizeKeys keys_;
   const bool is_text_;
   const std::string files_;
-  const std::string target_taker_;
   const std::string labels_;
 };
 
@@ -281,26 +278,43 @@ void size_vocabulary(const Dataset& dataset, ModelSection& model) {
 
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model) {
   take_column_sizes(with_vocabularies(data.columns, fitted), 1, model);
+  for (std::size_t i = 0; i < data.columns.size(); ++i) {
+    if (data.columns[i].kind != ColumnKind::kLabel || data.columns[i].normalise != Normalise::kStandard) continue;
+    model.target_mean = fitted.columns[i].mean;
+    model.target_deviation = fitted.columns[i].deviation;
+  }
 }
 
 std::string target_taker(const ModelSection& model) {
-  if (model.builtin == "matrix_factorization") return "model.builtin = \"matrix_factorization\"";
-  const bool has_layers = model.builtin == "linear" || model.builtin == "mlp";
-  const bool has_one_output = has_layers                     ? !model.layers.empty() && model.layers.back() == 1
-                              : model.builtin == "resnet"    ? model.resnet.outputs == 1
-                              : model.builtin == "wide_deep" ? model.wide_deep.outputs == 1
-                                                             : false;
-  return model.loss == Loss::kMse && has_one_output ? "model.loss = \"mse\"" : "";
+  if (!takes_target(model)) return "";
+  return model.builtin == "matrix_factorization" ? "model.builtin = \"matrix_factorization\"" : "model.loss = \"mse\"";
 }
 
-std::string notice_of_unknown(const Dataset& dataset) {
+std::string notice_of_unknown(const Dataset& dataset, const std::vector<ColumnSection>& columns) {
   std::string names;
-  for (const UnknownWords& unknown : dataset.unknown_words())
+  std::string untrained;
+  for (const UnknownWords& unknown : dataset.unknown_words()) {
     names += (names.empty() ? "" : ", ") + unknown.column + ": " + counted(unknown.records, "record");
+    for (const ColumnSection& column : columns)
+      if (column.name == unknown.column && column.vocabulary.empty() && column.min_count == 1)
+        untrained = "data.columns." + column.name + ".min_count";
+  }
   if (names.empty()) return "";
   return "some of the " + counted(dataset.records(), "record") +
-         " to evaluate or predict have words that the vocabulary lacks (" + names +
-         "); they have the category 0, which the training may never have seen";
+         " to evaluate or predict have words that the vocabulary lacks (" + names + "); they have the category 0" +
+         (untrained.empty() ? ""
+                            : ", which the training never saw: set " + untrained +
+                                  " to 2 or more, so that rare words of the training set train it");
+}
+
+std::string notice_of_min_count(const FittedColumns& fitted, const std::vector<ColumnSection>& columns) {
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].min_count > 1 && !fitted.columns[i].has_rare_words)
+      return "each word of the column \"" + columns[i].name + "\" has at least " +
+             std::to_string(columns[i].min_count) +
+             " training records, so none trains the category of unknown words: raise data.columns." + columns[i].name +
+             ".min_count";
+  return "";
 }
 
 void keep_types_of(const ModelSpec& spec, Source& source) {

@@ -21,7 +21,7 @@ Status fits(const Dataset& dataset, const ModelSpec& spec, const ModelSection& m
 // Sets the vocabulary of a transformer that its section leaves out (takes_vocabulary()), from the data set's tokens.
 void size_vocabulary(const Dataset& dataset, ModelSection& model);
 
-// Sets the sizes of the model that its section leaves out, from [data.columns] and what
+// Sets the sizes of the model that its section leaves out, and the scale of its targets, from [data.columns] and what
 // they took from the training set.
 void size_model(const FittedColumns& fitted, const DataSection& data, ModelSection& model);
 
@@ -29,8 +29,12 @@ void size_model(const FittedColumns& fitted, const DataSection& data, ModelSecti
 std::string target_taker(const ModelSection& model);
 
 // What an operator should know about the categories of a test set that have words which aren't in the vocabulary: their
-// names and numbers of records. "" if there are none.
-std::string notice_of_unknown(const Dataset& dataset);
+// names and numbers of records, and how a job can prevent it. "" if there are none.
+std::string notice_of_unknown(const Dataset& dataset, const std::vector<ColumnSection>& columns);
+
+// Says that the training set has no words of fewer than min_count records, so that it doesn't train the number 0. "" if
+// this is so for no column.
+std::string notice_of_min_count(const FittedColumns& fitted, const std::vector<ColumnSection>& columns);
 
 // Tells the source as which types the model takes its columns. Call it before load_dataset(), so that the data set
 // keeps the types that the model wants.

@@ -196,7 +196,7 @@ Status StreamedDataset::check_limit(std::span<const std::uint64_t> indices, cons
   if (limit == 0) return {};
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t label = rows[i].rows->classes[rows[i].row];
-    if (static_cast<std::uint64_t>(label) >= limit)
+    if (static_cast<std::uint64_t>(label) >= limit && as.ignored != label)
       return fail(ErrorCode::kData, source_->place_of(options_.begin + indices[i]) + ": the label is " +
                                         std::to_string(label) + ", but the model has " + std::to_string(limit) +
                                         " outputs, for labels from 0 to " + std::to_string(limit - 1) +

@@ -129,7 +129,8 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
   return subject;
 }
 
-Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_context& loop, const std::string& path) {
+Status write_outputs(Subject& subject, const JobConfig& job, asio::io_context& loop, const std::string& path) {
+  const std::uint64_t batch_records = evaluation_batch_records(job);
   int stops = 0;
   const daemon::StopSignals signals(loop, [&stops](int) { ++stops; });
   Result<OutputsFile> file = OutputsFile::open(path, subject.records->records());
@@ -148,7 +149,7 @@ Status write_outputs(Subject& subject, std::uint64_t batch_records, asio::io_con
     if (Status ok = file->add(output->outputs, output->outputs.size() / output->examples); !ok) return ok;
   }
   if (Status ok = file->finish(); !ok) return ok;
-  const std::string notice = input::notice_of_unknown(*subject.records);
+  const std::string notice = input::notice_of_unknown(*subject.records, job.data.columns);
   if (!notice.empty()) std::cerr << "warning: " << notice << '\n';
   std::cout << path << ": " << counted(subject.records->records(), "record") << ", "
             << counted(file->columns(), "output") << " each";
@@ -193,7 +194,7 @@ Status predict_with(const PredictOptions& options, const EngineFactory& make_eng
   Memory gradients((*subject)->arena, bytes, Paging::kOnDemand);
   if (Status ok = read_parameters(*weights, *layout, parameters.floats()); !ok) return ok;
   if (Status ok = engine.open(*layout, parameters.floats(), gradients.floats()); !ok) return ok;
-  if (Status ok = write_outputs(**subject, evaluation_batch_records(*job), loop, options.out); !ok) return ok;
+  if (Status ok = write_outputs(**subject, *job, loop, options.out); !ok) return ok;
   std::cout << (averages ? ", from the averages of " : ", from ") << path << '\n';
   return {};
 }

@@ -138,6 +138,7 @@ void Gathering::on_described(Turn& turn, const Member& from, const JobDescribed&
     events_.warn(
         "an evaluator needs checkpoints, but the job takes none, so a worker evaluates: set "
         "checkpoint.directory in job.toml");
+  if (!described.notice.empty()) events_.warn(described.notice);
   generation_.describe(described);
   candidates_.note_prepared(from);
   turn.persist(DescribedRecord{described});

@@ -1,5 +1,6 @@
 // The keys of [data.columns]. Each column is a table, and its name is the user's.
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::size_t kMostWords = 1 << 16;
 constexpr std::int64_t kMostTokens = 1 << 24;
 constexpr std::int64_t kMostHash = 1 << 24;
+constexpr std::int64_t kMostCount = std::numeric_limits<std::uint32_t>::max();
 
 // `field`, but write() leaves the key out unless is_set() returns true.
 template <typename IsSet>
@@ -54,7 +56,8 @@ Keys column_keys(ColumnSection& column) {
       {"normalise",
        if_set(choice<Normalise>(column.normalise, {{"none", Normalise::kNone}, {"standard", Normalise::kStandard}}),
               [&column] { return column.normalise != Normalise::kNone; }),
-       "numeric: standard subtracts the mean and divides by the standard deviation"},
+       "numeric, label: standard subtracts the mean and divides by the standard deviation; of a label only while the "
+       "model trains"},
       {"mean", optional_real(column.mean, {-kNoLimit, true, kNoLimit, true}),
        "normalise = \"standard\": the mean; without it, that of the training set"},
       {"deviation", optional_real(column.deviation, above(0.0)),
@@ -66,6 +69,9 @@ Keys column_keys(ColumnSection& column) {
       {"vocabulary", texts(column.vocabulary, kMostWords),
        "category: word i has the number i + 1, and all other words have 0; label: word i is class i; without it, the "
        "sorted words of the training set"},
+      {"min_count", if_set(integer(column.min_count, 1, kMostCount), [&column] { return column.min_count > 1; }),
+       "category without vocabulary: words of fewer training records get the number 0, as words do that the training "
+       "set doesn't have"},
       {"hash", if_set(integer(column.hash, 1, kMostHash), [&column] { return column.hash > 0; }),
        "category: instead of a vocabulary, a hash of the word, below this number"},
       {"cross", texts(column.cross, 16), "category: combines the categories of these columns to one; needs hash"},

@@ -100,12 +100,14 @@ class Columns {
     only_with(reading_, column.shape.empty(), section, {"boundaries"}, "one value; the column has a shape");
     if (value_count(column) > kMostValues)
       refuse(column, "shape", "has more than " + std::to_string(kMostValues) + " values; expected at most that");
-    only_with(reading_, is_numeric && column.boundaries.empty(), section, {"normalise"},
-              "kind = \"numeric\" and without boundaries");
+    only_with(reading_, (is_numeric && column.boundaries.empty()) || is_label, section, {"normalise"},
+              "kind = \"numeric\" and without boundaries, or kind = \"label\"");
     only_with(reading_, column.normalise == Normalise::kStandard, section, {"mean", "deviation"},
               "normalise = \"standard\"");
     only_with(reading_, is_word || is_label, section, {"vocabulary"}, "kind = \"category\" (not a cross) or \"label\"");
     only_with(reading_, column.kind == ColumnKind::kCategory, section, {"hash", "cross"}, "kind = \"category\"");
+    only_with(reading_, is_word && column.hash == 0 && column.vocabulary.empty(), section, {"min_count"},
+              "kind = \"category\" (not a cross) and the words of the training set, so without vocabulary and hash");
     only_with(reading_, is_word || !column.boundaries.empty(), section, {"one_hot"},
               "kind = \"category\" (not a cross), or boundaries");
     if (is_one_hot(column) && category_size(column, 0) > kMaxOneHot)
@@ -301,6 +303,25 @@ static void check_sources(const DataSection& data, Reading& reading) {
   }
 }
 
+// A label with normalise is a number, and the builtin models with this loss undo it. The classes of other losses have
+// no mean, and a program or trainer would have to undo it by itself.
+static void check_targets(const JobConfig& job, Reading& reading) {
+  for (const ColumnSection& column : job.data.columns) {
+    if (column.kind != ColumnKind::kLabel) continue;
+    const std::string name = "data.columns." + column.name;
+    if (column.normalise == Normalise::kStandard && !takes_target(job.model))
+      reading.refuse(name + ".normalise",
+                     name +
+                         ".normalise is \"standard\", but only builtin models of one output with model.loss = \"mse\" "
+                         "take a normalised label; leave normalise out, and let a program or trainer do it itself");
+    if (!column.vocabulary.empty() && takes_target(job.model))
+      reading.refuse(name + ".vocabulary",
+                     name +
+                         ".vocabulary makes classes of the label, but a model of one output with model.loss = \"mse\" "
+                         "takes a number; leave vocabulary out, or choose another model.loss");
+  }
+}
+
 // What to do about a category that this builtin model doesn't take.
 static std::string instead_of_category(const ColumnSection& column, const std::string& builtin) {
   if (builtin == "matrix_factorization") return "set its kind to \"numeric\" if it has the numbers of users or items";
@@ -336,6 +357,7 @@ void check_columns(const JobConfig& job, Reading& reading) {
   Columns(data.columns, reading).check();
   const bool is_dense = !job.model.builtin.empty() && job.model.builtin != "wide_deep";
   check_sources_of_sequences(job, reading);
+  check_targets(job, reading);
   for (const ColumnSection& column : data.columns) {
     if (is_weight(column) && job.model.builtin == "transformer")
       reading.refuse("data.columns." + column.name,

@@ -25,15 +25,17 @@ class Column:
     name: str
     example: torch.Tensor
     limit: int = 0  # 0: none
+    ignored: int | None = None  # a value that labels may have, too, because the loss leaves it out
 
     def described(self):
         """As the sidecar has it; ColumnSpec in common/model.h."""
-        return {
+        described = {
             "name": self.name,
             "dtype": DTYPES[self.example.dtype],
             "shape": list(self.example.shape[1:]),
             "limit": self.limit,
         }
+        return described if self.ignored is None else {**described, "ignored": self.ignored}
 
 
 @dataclasses.dataclass
@@ -77,7 +79,10 @@ class BatchDescription:
                     f"worker's process, so workerd checks it. Give limits={{\"{name}\": N}} for values 0 to N - 1, or "
                     f'limits={{"{name}": None}} if the column isn\'t used as an index'
                 )
-            low, high = int(column.example.min()), int(column.example.max())
+            column.ignored = finder.ignored.get(name) if column.limit else None
+            used = column.example.long()
+            used = used if column.ignored is None else used[used != column.ignored]
+            low, high = (int(used.min()), int(used.max())) if used.numel() > 0 else (0, 0)
             if column.limit and not 0 <= low <= high < column.limit:
                 raise ExportError(
                     f'export: column "{name}" of example_batch has values from {low} to {high}; its limit is '

@@ -23,7 +23,8 @@ _INDEXING = frozenset(
 
 class LimitFinder(TorchFunctionMode):
     """While it is entered, follows the columns through the model, and notes which ones go to an embedding, a cross
-    entropy or one_hot. Then `limits` has the smallest limit of each such column by name. `unknown` has the columns from
+    entropy or one_hot. Then `limits` has the smallest limit of each such column by name, and `ignored` the value that all
+    uses of the column leave out, or None. `unknown` has the columns from
     which the model computes indices whose limit the finder doesn't know. `widened` has the columns of bytes that became
     int32 or int64: the model may use them as indices."""
 
@@ -35,6 +36,7 @@ class LimitFinder(TorchFunctionMode):
         self._kept = []
         self._bytes = {name for name, column in columns.items() if column.dtype == torch.uint8}
         self.limits = {}
+        self.ignored = {}
         self.unknown = set()
         self.widened = set()
 
@@ -53,7 +55,8 @@ class LimitFinder(TorchFunctionMode):
             outputs = arguments[0] if arguments else keywords.get("input")
             target = arguments[1] if len(arguments) > 1 else keywords.get("target")
             if isinstance(outputs, torch.Tensor) and outputs.dim() > 0:
-                self._note(target, outputs.shape[1 if outputs.dim() > 1 else 0])
+                ignored = arguments[4] if len(arguments) > 4 else keywords.get("ignore_index", -100)
+                self._note(target, outputs.shape[1 if outputs.dim() > 1 else 0], ignored)
         elif function is functional.one_hot:
             classes = arguments[1] if len(arguments) > 1 else keywords.get("num_classes", -1)
             if classes > 0:
@@ -85,7 +88,7 @@ class LimitFinder(TorchFunctionMode):
     def _known_of(self, value):
         return self._known.get(place_of(value)) if isinstance(value, torch.Tensor) else None
 
-    def _note(self, index, limit):
+    def _note(self, index, limit, ignored=None):
         # A cross entropy takes floats as probabilities.
         if not isinstance(index, torch.Tensor) or index.is_floating_point():
             return
@@ -94,6 +97,7 @@ class LimitFinder(TorchFunctionMode):
             self.unknown.add(name)
         elif is_same:
             self.limits[name] = min(int(limit), self.limits.get(name, int(limit)))
+            self.ignored[name] = ignored if self.ignored.get(name, ignored) == ignored else None
 
 
 def _is_integer(tensor):

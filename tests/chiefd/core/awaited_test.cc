@@ -56,6 +56,15 @@ TEST_F(AwaitedTest, EachStageOfTheStartWaitsForItsOwnAnswer) {
   EXPECT_THAT(waits_for(job), ElementsAre("ps/0 roster"));
 }
 
+TEST_F(AwaitedTest, NoticeOfTheDataIsAWarningOfTheJob) {
+  start_chief(2, 2);
+  hello_all();
+  obedient_ = false;
+  const JobId job = submit(job_config("a"));
+  say(worker(0), JobDescribed{job, model_, records_, 0, evaluation_records_, {}, "", "some words are unknown"});
+  EXPECT_THAT(status(job).warnings, ElementsAre("some words are unknown"));
+}
+
 TEST_F(AwaitedTest, RunningJobWaitsForNobody) {
   const JobId job = train(job_config("a"));
   EXPECT_THAT(waits_for(job), IsEmpty());

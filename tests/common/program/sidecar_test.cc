@@ -43,6 +43,13 @@ TEST(SidecarTest, DescribesAProgram) {
   EXPECT_EQ(model.programs, (Programs{.evaluates = false, .predicts = true}));
 }
 
+TEST(SidecarTest, LabelsMayHaveAValueThatTheLossIgnores) {
+  EXPECT_EQ(parse_sidecar(kGood, "p")->model.columns[1].ignored, std::nullopt);
+  EXPECT_EQ(parse_sidecar(changed("\"limit\": 3", "\"limit\": 3, \"ignored\": -100"), "p")->model.columns[1].ignored,
+            -100);
+  EXPECT_FALSE(parse_sidecar(changed("\"limit\": 3", "\"limit\": 3, \"ignored\": 1.5"), "p"));
+}
+
 // Programs of format 1 take float64 variables as float32.
 TEST(SidecarTest, FormatTwoHasVariablesOfFloat64) {
   std::string text = changed("\"dtype\": \"float32\", \"persistent\"", "\"dtype\": \"float64\", \"persistent\"");

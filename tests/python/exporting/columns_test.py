@@ -116,6 +116,14 @@ class ColumnsTest(unittest.TestCase):
         columns = self.export(Pixels(), nn.CrossEntropyLoss(), batch)["columns"]
         self.assertEqual([column["limit"] for column in columns], [0, 3])
 
+    def test_LabelsMayHaveTheValueThatTheLossIgnores(self):
+        batch = torch.randn(4, 5), torch.tensor([0, 255, 2, 0])
+        label = self.export(nn.Linear(5, 3), nn.CrossEntropyLoss(ignore_index=255), batch)["columns"][1]
+        self.assertEqual((label["limit"], label["ignored"]), (3, 255))
+        batch = torch.randn(4, 5), torch.tensor([0, -100, 2, 0])
+        label = self.export(nn.Linear(5, 3), nn.CrossEntropyLoss(), batch)["columns"][1]
+        self.assertEqual((label["limit"], label["ignored"]), (3, -100))
+
     def test_StatisticsOfAnyLayerAreState(self):
         batch = torch.randn(4, 6), torch.tensor([0, 1, 2, 0])
         for norm, state in (

@@ -91,7 +91,7 @@ class PackagesTest(unittest.TestCase):
             self.assertIsNone(described["batch"])
             self.assertEqual(described["columns"], [
                 {"name": "inputs", "dtype": "float32", "shape": [5], "limit": 0},
-                {"name": "labels", "dtype": "int64", "shape": [], "limit": 3},
+                {"name": "labels", "dtype": "int64", "shape": [], "limit": 3, "ignored": -100},
             ])
             self.assertEqual(described["metrics"], [{"name": "accuracy", "kind": "accuracy"}])
             self.assertEqual(described["programs"]["predict"], {"columns": ["inputs"]})

@@ -50,14 +50,16 @@ inline constexpr std::size_t kFields<TraceEvents> = 7;
 template <>
 inline constexpr std::size_t kFields<ShardWritten> = 10;
 template <>
-inline constexpr std::size_t kFields<ColumnSection> = 25;
+inline constexpr std::size_t kFields<ColumnSection> = 26;
+template <>
+inline constexpr std::size_t kFields<ColumnSpec> = 8;
 
 // Calls f(field of a, field of b) for each field. The function is long, because it is a table.
 template <typename T, typename F>
 void with_fields(T& x, T& y, F f) {
   constexpr std::size_t n = kFields<std::remove_const_t<T>>;
 #define DISTTRAIN_PAIR(m) f(a##m, b##m)
-  static_assert(n <= 25, "a message has more fields than this table: lengthen it");
+  static_assert(n <= 26, "a message has more fields than this table: lengthen it");
   if constexpr (n == 0) {
   } else if constexpr (n == 1) {
     auto& [a1] = x;
@@ -211,6 +213,16 @@ void with_fields(T& x, T& y, F f) {
         DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14), DISTTRAIN_PAIR(15), DISTTRAIN_PAIR(16),
         DISTTRAIN_PAIR(17), DISTTRAIN_PAIR(18), DISTTRAIN_PAIR(19), DISTTRAIN_PAIR(20), DISTTRAIN_PAIR(21),
         DISTTRAIN_PAIR(22), DISTTRAIN_PAIR(23), DISTTRAIN_PAIR(24), DISTTRAIN_PAIR(25);
+  } else if constexpr (n == 26) {
+    auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23,
+           a24, a25, a26] = x;
+    auto& [b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23,
+           b24, b25, b26] = y;
+    DISTTRAIN_PAIR(1), DISTTRAIN_PAIR(2), DISTTRAIN_PAIR(3), DISTTRAIN_PAIR(4), DISTTRAIN_PAIR(5), DISTTRAIN_PAIR(6),
+        DISTTRAIN_PAIR(7), DISTTRAIN_PAIR(8), DISTTRAIN_PAIR(9), DISTTRAIN_PAIR(10), DISTTRAIN_PAIR(11),
+        DISTTRAIN_PAIR(12), DISTTRAIN_PAIR(13), DISTTRAIN_PAIR(14), DISTTRAIN_PAIR(15), DISTTRAIN_PAIR(16),
+        DISTTRAIN_PAIR(17), DISTTRAIN_PAIR(18), DISTTRAIN_PAIR(19), DISTTRAIN_PAIR(20), DISTTRAIN_PAIR(21),
+        DISTTRAIN_PAIR(22), DISTTRAIN_PAIR(23), DISTTRAIN_PAIR(24), DISTTRAIN_PAIR(25), DISTTRAIN_PAIR(26);
   }
 #undef DISTTRAIN_PAIR
 }

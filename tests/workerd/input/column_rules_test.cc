@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/workerd/input/all_formats.h"
+#include "workerd/input/fits.h"
 #include "workerd/input/parquet/parquet_functions.h"
 
 namespace disttrain::input {
@@ -284,6 +285,9 @@ TEST_P(ColumnRules, CategoryUnseen) {
     ASSERT_EQ((*test)->unknown_words().size(), 1U);
     EXPECT_EQ((*test)->unknown_words()[0].column, "a");
     EXPECT_EQ((*test)->unknown_words()[0].records, 1U);
+    section.min_count = 2;
+    source = source_of({section, columns[1]}, memory);
+    EXPECT_EQ(given_of(load_dataset(source)).categories, (std::vector<std::int64_t>{1, 1, 0}));
   }
 }
 
@@ -418,6 +422,33 @@ TEST_P(ColumnRules, Tokens) {
   for (const Given& given :
        {read(tokens(), std::string("5"), std::string("6"), std::string("7")), read(tokens(), 1.5, kNan, kInfinity)})
     EXPECT_THAT(given.error, HasSubstr("column 'a'"));
+}
+
+// CrossEntropyLoss(ignore_index=...) of PyTorch leaves these labels out.
+TEST_P(ColumnRules, IgnoredLabelsReachPrograms) {
+  for (const std::int64_t ignored : {-100, 255}) {
+    write_records(format(), folder_ / "file",
+                  {{{"a", std::int64_t{2}}, {"key", std::int64_t{0}}}, {{"a", ignored}, {"key", std::int64_t{0}}}});
+    for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+      if (format() == DataFormat::kParquet && memory == 1) continue;
+      const Source source = source_of({numeric("key"), label()}, memory);
+      const auto dataset = load_dataset(source);
+      ASSERT_TRUE(dataset) << dataset.error().message;
+      ModelSpec model;
+      model.columns = {{.name = "inputs", .dtype = DType::kFloat32, .shape = {1}},
+                       {.name = "labels", .dtype = DType::kInt64, .shape = {}, .limit = 3, .ignored = ignored}};
+      const Status fit = fits(**dataset, model, ModelSection(), source);
+      EXPECT_TRUE(fit) << fit.error().message;
+      std::vector<std::int64_t> labels(2);
+      const std::vector<std::uint64_t> indices = {0, 1};
+      const std::vector<ColumnOut> outs = {{model.columns[1], std::as_writable_bytes(std::span(labels)), {1, 0}}};
+      const Status gathered = (*dataset)->gather(indices, outs, {});
+      EXPECT_TRUE(gathered) << gathered.error().message;
+      EXPECT_THAT(labels, ElementsAre(2, ignored));
+      model.columns[1].ignored = 7;
+      EXPECT_FALSE(fits(**dataset, model, ModelSection(), source));
+    }
+  }
 }
 
 // Many records with all kinds at the same time. Each format gives what the values of the records say.

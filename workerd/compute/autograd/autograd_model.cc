@@ -15,6 +15,7 @@
 #include "workerd/compute/autograd/networks.h"
 #include "workerd/compute/ready_front.h"
 #include "workerd/compute/scores.h"
+#include "workerd/compute/target_scale.h"
 
 namespace disttrain::workerd {
 namespace {
@@ -85,7 +86,11 @@ std::span<const T> values_of(const at::Tensor& tensor) {
 class AutogradModel final : public Computation {
  public:
   AutogradModel(const ModelSection& model, const ModelSpec& spec)
-      : model_(model), spec_(spec), network_(network_of(model.builtin)), scores_(accumulator_size(spec.metrics)) {
+      : model_(model),
+        spec_(spec),
+        target_scale_(model),
+        network_(network_of(model.builtin)),
+        scores_(accumulator_size(spec.metrics)) {
     if (!model.class_weights.empty()) class_weights_ = at::tensor(model.class_weights, at::kFloat);
   }
 
@@ -122,10 +127,10 @@ class AutogradModel final : public Computation {
       front_.begin(ready);
       const at::Tensor outputs = forward(records, &seed);
       const Wanted expected = wanted(records);
-      const at::Tensor loss = loss_sum(outputs, expected) / rows_of(outputs);
+      const at::Tensor loss = loss_sum(outputs, normalised(expected)) / rows_of(outputs);
       const double mean = loss.item<double>();
       front_.note_loss(mean);
-      score(outputs.detach().contiguous(), expected);
+      score(with_unit(outputs.detach()).contiguous(), expected);
       // Autograd doesn't read the state variables in the backward pass of a step.
       for (std::uint32_t v = 0; v < variables_.size(); ++v)
         if (variables_[v].next_value.defined()) front_.final_whole(v);
@@ -139,7 +144,7 @@ class AutogradModel final : public Computation {
     return checked([&] {
       const c10::InferenceMode no_graph;
       const Records records = records_of(batch);
-      const at::Tensor outputs = forward(records, nullptr).contiguous();
+      const at::Tensor outputs = with_unit(forward(records, nullptr)).contiguous();
       const Wanted expected = wanted(records);
       const double mean = loss_sum(outputs, expected).item<double>() / static_cast<double>(rows_of(outputs));
       score(outputs, expected);
@@ -154,7 +159,7 @@ class AutogradModel final : public Computation {
       // A prediction needs no labels or targets. A transformer has no column of them.
       const bool may_lack_last = spec_.columns.size() > 1;
       const Records records{autograd::tensors_of(batch, spec_.columns, autograd::PadTo::kLargest, may_lack_last), {}};
-      predicted_ = forward(records, nullptr).contiguous();
+      predicted_ = with_unit(forward(records, nullptr)).contiguous();
       clear_padding(batch, records.columns[0]);
       return EngineOutput{.examples = batch.examples, .outputs = values_of<float>(predicted_)};
     });
@@ -219,6 +224,16 @@ class AutogradModel final : public Computation {
     return {.labels = records.rows.defined() ? labels.index_select(0, records.rows) : labels};
   }
 
+  // As TargetScale::normalised() and undo().
+  Wanted normalised(Wanted expected) const {
+    if (!target_scale_.is_plain())
+      expected.targets = expected.targets.sub(target_scale_.mean()).div(target_scale_.deviation());
+    return expected;
+  }
+  at::Tensor with_unit(const at::Tensor& outputs) const {
+    return target_scale_.is_plain() ? outputs : outputs.mul(target_scale_.deviation()).add(target_scale_.mean());
+  }
+
   // The sum over the rows, each times its weight.
   at::Tensor loss_sum(const at::Tensor& outputs, const Wanted& expected) const {
     if (!expected.weights.defined()) return losses(outputs, expected, at::Reduction::Sum);
@@ -241,6 +256,7 @@ class AutogradModel final : public Computation {
 
   const ModelSection model_;
   const ModelSpec spec_;
+  const TargetScale target_scale_;
   const autograd::Network network_;
   at::Tensor class_weights_;  // undefined: all 1
   std::vector<autograd::Variable> variables_;

@@ -5,11 +5,12 @@
 namespace disttrain::workerd {
 namespace {
 
-// Returns the place of the first value outside 0 .. limit - 1, or the number of values.
+// Returns the place of the first value outside 0 .. limit - 1 that the loss doesn't ignore, or the number of values.
 template <typename Integer>
-std::size_t first_outside(std::span<const Integer> values, std::uint64_t limit) {
-  const auto found = std::find_if(values.begin(), values.end(), [limit](Integer value) {
-    return value < 0 || static_cast<std::uint64_t>(value) >= limit;
+std::size_t first_outside(std::span<const Integer> values, const ColumnSpec& column) {
+  const auto found = std::find_if(values.begin(), values.end(), [&column](Integer value) {
+    const bool is_outside = value < 0 || static_cast<std::uint64_t>(value) >= column.limit;
+    return is_outside && column.ignored != std::int64_t{value};
   });
   return static_cast<std::size_t>(found - values.begin());
 }
@@ -17,7 +18,7 @@ std::size_t first_outside(std::span<const Integer> values, std::uint64_t limit) 
 template <typename Integer>
 Status check_limit(const ColumnSpec& column, const ColumnValues& values) {
   const std::span<const Integer> integers = values.as<Integer>();
-  const std::size_t place = first_outside(integers, column.limit);
+  const std::size_t place = first_outside(integers, column);
   if (place == integers.size()) return {};
   return fail(ErrorCode::kData,
               "column " + column.name + " of record " + std::to_string(place / element_count(column)) +

@@ -120,6 +120,43 @@ TEST(ColumnKeys, MistakesAreRefusedWithTheirPlace) {
   EXPECT_THAT(error_of(x + y, "scale = 2\n"), HasSubstr("normalise the columns"));
 }
 
+TEST(ColumnKeys, RareWordsNeedTheWordsOfTheTrainingSet) {
+  const std::string y = "y = { kind = \"label\" }\n";
+  const Result<JobConfig> job = read_job(job_of_columns("x = { kind = \"category\", min_count = 5 }\n" + y));
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_EQ(job->data.columns[0].min_count, 5U);
+  EXPECT_THAT(job_toml(*job), HasSubstr("x = { kind = \"category\", min_count = 5 }"));
+  for (const char* keys : {"\"category\", vocabulary = [\"a\"]", "\"category\", hash = 5", "\"numeric\""})
+    EXPECT_THAT(error_of(std::string("x = { min_count = 5, kind = ") + keys + " }\n" + y),
+                HasSubstr("words of the training set"));
+}
+
+TEST(ColumnKeys, OnlyRegressionsTakeANormalisedLabel) {
+  const std::string columns = "x = { kind = \"numeric\" }\ny = { kind = \"label\", normalise = \"standard\" }\n";
+  const auto error_with = [&](const std::string& model) {
+    std::string job = job_of_columns(columns);
+    const std::string usual = "builtin = \"wide_deep\"\nloss = \"sigmoid_cross_entropy\"";
+    job.replace(job.find(usual), usual.size(), model);
+    const Result<JobConfig> read = read_job(job);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(error_with("builtin = \"wide_deep\"\nloss = \"mse\""), "");
+  EXPECT_EQ(error_with("builtin = \"mlp\"\nlayers = [1, 4, 1]\nloss = \"mse\""), "");
+  for (const char* model : {"builtin = \"wide_deep\"\nloss = \"sigmoid_cross_entropy\"",
+                            "builtin = \"mlp\"\nlayers = [1, 4, 2]\nloss = \"mse\"", "program = \"/step.pt2\"",
+                            "trainer = [\"python3\", \"train.py\"]"})
+    EXPECT_THAT(error_with(model), HasSubstr("data.columns.y.normalise is \"standard\", but only builtin models"))
+        << model;
+}
+
+TEST(ColumnKeys, RegressionsTakeNoClasses) {
+  std::string job =
+      job_of_columns("x = { kind = \"numeric\" }\ny = { kind = \"label\", vocabulary = [\"a\", \"b\"] }\n");
+  EXPECT_TRUE(read_job(job));
+  job.replace(job.find("sigmoid_cross_entropy"), 21, "mse");
+  EXPECT_THAT(read_job(job).error().message, HasSubstr("data.columns.y.vocabulary makes classes of the label"));
+}
+
 TEST(ColumnKeys, ModelsWithoutCategoriesRefuseThem) {
   std::string job = job_of_columns("x = { kind = \"category\" }\ny = { kind = \"label\" }\n");
   job.replace(job.find("\"wide_deep\""), 11, "\"mlp\"\nlayers = [1, 2]");
