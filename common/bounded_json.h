@@ -18,16 +18,21 @@ inline constexpr int kMaxJsonNesting = 8;
 bool is_nested_deeper(std::string_view text, int most);
 
 // Returns a discarded value (Json::is_discarded()) if the text isn't JSON, or nested deeper than `most_nesting`. Never
-// throws, except std::bad_alloc. `callback` is that of Json::parse(). The caller bounds the size of the text.
+// throws, except std::bad_alloc. The caller bounds the size of the text. The function takes no callback as
+// Json::parse() does, because with a callback the library looks through an object again after each value in it, which
+// takes quadratic time.
 template <class Json = nlohmann::json>
-Json parse_bounded_json(std::string_view text, const typename Json::parser_callback_t& callback = nullptr,
-                        int most_nesting = kMaxJsonNesting) {
+Json parse_bounded_json(std::string_view text, int most_nesting = kMaxJsonNesting) {
   if (is_nested_deeper(text, most_nesting)) return Json(Json::value_t::discarded);
   try {
-    return Json::parse(text, callback, false);
+    return Json::parse(text, nullptr, false);
   } catch (const typename Json::exception&) {
     return Json(Json::value_t::discarded);
   }
 }
+
+// Whether an object in the text has a key twice. Json::parse() accepts such a text and keeps the last value. The text
+// must be one that parse_bounded_json() accepts.
+bool has_key_twice(std::string_view text);
 
 }  // namespace disttrain

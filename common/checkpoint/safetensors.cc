@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "common/bounded_json.h"
 #include "common/check.h"
@@ -57,31 +56,15 @@ bool product_of(const std::vector<std::uint64_t>& sizes, std::uint64_t& product)
   return true;
 }
 
-// Finds a repeated key. The format forbids repeated keys, but nlohmann's parser accepts them and keeps the last.
-class DuplicateFinder {
- public:
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) found = true;
-    return true;
-  }
-  bool found = false;
-
- private:
-  std::vector<std::set<std::string>> keys_;
-};
-
 class Parser {
  public:
   explicit Parser(const std::string& path) : path_(path) {}
 
   Result<TensorTable> parse(const std::string& text, std::uint64_t data_bytes) {
     if (text.empty() || text.front() != '{') return bad("its header doesn't begin with {");
-    DuplicateFinder duplicates;
-    const Json json = parse_bounded_json(text, std::ref(duplicates));
+    const Json json = parse_bounded_json(text);
     if (json.is_discarded() || !json.is_object()) return bad("its header isn't JSON");
-    if (duplicates.found) return bad("its header has a key twice");
+    if (has_key_twice(text)) return bad("its header has a key twice");  // the format forbids it
     TensorTable table;
     for (const auto& [name, entry] : json.items()) {
       if (name == kMetadata) {
@@ -148,6 +131,17 @@ class Parser {
   const std::string& path_;
 };
 
+// What a file is that begins with these 8 bytes, if it is what torch.save() writes. Otherwise null. Call it only if the
+// bytes can't be the length of a header.
+const char* other_format(std::uint64_t first_bytes) {
+  constexpr std::uint64_t kZip = 0x04034b50;  // "PK\3\4"
+  if ((first_bytes & 0xffffffff) == kZip) return "a zip archive, as torch.save() writes it (.pt, .pth, .bin)";
+  const std::uint64_t pickle = first_bytes & 0xffff;  // the opcode PROTO and its version
+  if ((pickle & 0xff) == 0x80 && (pickle >> 8) >= 2 && (pickle >> 8) <= 5)
+    return "a pickle, as old versions of torch.save() write it (.pt, .pth, .bin)";
+  return nullptr;
+}
+
 }  // namespace
 
 std::uint64_t bytes_of(DType dtype) {
@@ -188,11 +182,22 @@ Result<TensorTable> read_header(InputFile& file, const std::string& path) {
                 path + " has " + std::to_string(file.size()) + " bytes; it is too short for a safetensors file");
   if (Status read = file.read_at(0, std::as_writable_bytes(std::span(&length, 1))); !read)
     return tl::unexpected(read.error());
-  if (length > kMaxHeaderBytes || length > file.size() - sizeof(length))
+  if (length > kMaxHeaderBytes || length > file.size() - sizeof(length)) {
+    if (const char* const other = other_format(length); other != nullptr)
+      return fail(
+          ErrorCode::kConfig,
+          path + " is " + other +
+              ", not a safetensors file: convert it once with Python, where it was written: `import torch, "
+              "safetensors.torch; state = torch.load(\"" +
+              path.substr(path.rfind('/') + 1) +
+              "\", map_location=\"cpu\"); state = state.get(\"state_dict\", state); "
+              "safetensors.torch.save_file({name: value.contiguous().clone() for name, value in state.items()}, "
+              "\"weights.safetensors\")`, and name the new file");
     return fail(ErrorCode::kData, path + " says that its header has " + std::to_string(length) +
                                       " bytes, but the file has " + std::to_string(file.size()) +
                                       " bytes and a header has at most " + std::to_string(kMaxHeaderBytes) +
                                       " bytes: the file is truncated, or isn't a safetensors file");
+  }
   std::string text(length, '\0');
   if (Status read = file.read_at(sizeof(length), std::as_writable_bytes(std::span(text))); !read)
     return tl::unexpected(read.error());

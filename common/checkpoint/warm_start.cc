@@ -57,6 +57,7 @@ class Matching {
         continue;
       }
       const std::optional<std::size_t> found = weights_.find(name);
+      if (found) used_.insert(*found);
       if (found)
         compare(variable, weights_.variables()[*found]);
       else if (source == sources.end())
@@ -66,12 +67,20 @@ class Matching {
     if (problems_ == 0) return matched;
     if (problems_ > kMostSaid) said_ += "\n  and " + std::to_string(problems_ - kMostSaid) + " more like these";
     if (is_missing_)
-      said_ += "\n  the file has " + first_of(theirs_) +
+      said_ += "\n  the model uses none of these variables of the file: " + first_of(unused()) +
                "; map names with checkpoint.init_map = { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
     return fail(ErrorCode::kConfig, "can't take the initial parameters from " + weights_.path() + ":" + said_);
   }
 
  private:
+  // The names in the file to which nothing in the model corresponds.
+  std::vector<std::string> unused() const {
+    std::vector<std::string> names;
+    for (std::size_t v = 0; v < theirs_.size(); ++v)
+      if (used_.count(v) == 0) names.push_back(theirs_[v]);
+    return names;
+  }
+
   // Adds a problem, and suggests the name in `known` that is nearest to `name`.
   bool say(const std::string& what, const std::string& name = "", const std::vector<std::string>& known = {}) {
     if (++problems_ <= kMostSaid) said_ += "\n  " + what + guess(name, known);
@@ -106,6 +115,7 @@ class Matching {
   const ModelSpec& model_;
   std::vector<std::string> theirs_;
   std::vector<std::string> ours_;
+  std::set<std::size_t> used_;  // indexes in theirs_
   std::size_t problems_ = 0;
   std::string said_;
   bool is_missing_ = false;

@@ -44,6 +44,30 @@ TEST(Safetensors, AFileThatHoldsOtherDtypesTooCanBeRead) {
   EXPECT_EQ(table->tensors[1].dtype, DType::kBool);
 }
 
+// If the time grew with the square of the number of tensors, this test would take ten minutes.
+TEST(Safetensors, AHeaderWithManyTensorsIsRead) {
+  std::vector<Tensor> tensors;
+  for (std::uint64_t i = 0; i < 200'000; ++i) tensors.push_back({"t" + std::to_string(i), DType::kU8, {1}, i, i + 1});
+  const Result<TensorTable> table = read(encode_header(tensors, {}) + std::string(tensors.size(), 'x'));
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(table->tensors.size(), tensors.size());
+}
+
+TEST(Safetensors, FilesOfTorchSaveAreNamedWithTheWayToConvertThem) {
+  const std::string zip("PK\3\4\x14\0\0\0\0\0\0\0", 12);
+  const std::string pickle("\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.", 16);
+  for (const std::string& content : {zip, pickle}) {
+    const Result<TensorTable> table = read(content);
+    ASSERT_FALSE(table);
+    EXPECT_EQ(table.error().code, ErrorCode::kConfig);
+    for (const char* word : {"torch.save()", ".pth", "torch.load(\"f\"", "safetensors.torch.save_file("})
+      EXPECT_NE(table.error().message.find(word), std::string::npos) << table.error().message;
+  }
+  // 640 and 896 are lengths of headers that begin with the bytes of a pickle.
+  const Result<TensorTable> table = read(file_of("{" + std::string(639, ' '), 0));
+  EXPECT_NE(table.error().message.find("JSON"), std::string::npos) << table.error().message;
+}
+
 TEST(Safetensors, EachBrokenRuleIsRefusedWithTheFileAndTheReason) {
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   ASSERT_TRUE(read(file_of(good, 8)));

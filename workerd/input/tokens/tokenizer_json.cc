@@ -273,7 +273,7 @@ Result<TokenizerParts> read_parts(const Json& json) {
 
 Result<std::shared_ptr<const Tokenizer>> read_tokenizer_json(std::string_view text) {
   try {
-    const Json json = parse_bounded_json(text, nullptr, kMaxFileNesting);
+    const Json json = parse_bounded_json(text, kMaxFileNesting);
     if (json.is_discarded())
       return fail(ErrorCode::kData, "isn't JSON, or has more than " + std::to_string(kMaxFileNesting) +
                                         " levels; expected a tokenizer.json as the library tokenizers writes it: fetch "
