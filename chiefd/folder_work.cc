@@ -161,9 +161,13 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (Status mounted = check_mounted(work.directory + "/" + work.name, work.committed); !mounted)
     return tl::unexpected(mounted.error());
   if (!lock_) {
+  std::string strays;
     directory_ = work.directory;
     path_ = directory_ + "/" + work.name;
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
+    const auto aside = checkpoint::set_strays_aside(files_, path_);
+    if (!aside) return tl::unexpected(aside.error());
+    for (const std::string& said : *aside) strays += (strays.empty() ? "" : "; ") + said;
     if (!lock) return tl::unexpected(lock.error());
     lock_ = std::move(*lock);
   }
@@ -184,7 +188,10 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
     marked = tl::unexpected(done.error());
   if (!marked) return tl::unexpected(marked.error());
   Result<FolderAnswer> answer = find(*marked, work.committed, work.columns);
-  if (answer) answer->program_warning = open_program(work.program);
+  if (!answer) return answer;
+  answer->program_warning = open_program(work.program);
+  read_evaluations(*answer);
+  if (!strays.empty()) answer->warning = strays + (answer->warning.empty() ? "" : "; ") + answer->warning;
   return answer;
 }
 

@@ -193,6 +193,24 @@ Result<std::unique_ptr<OutputFile>> DiskFiles::create(const std::string& path) {
   return std::make_unique<DiskOutput>(path, std::move(fd));
 }
 
+Result<std::unique_ptr<OutputFile>> DiskFiles::create_private(const std::string& path) {
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return failed("create", path, errno);
+  return std::make_unique<DiskOutput>(path, std::move(fd));
+}
+
+Result<EntryKind> DiskFiles::kind_of(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) == 0)
+    return S_ISREG(about.st_mode) ? EntryKind::kFile : S_ISDIR(about.st_mode) ? EntryKind::kFolder : EntryKind::kOther;
+  if (errno == ENOENT || errno == ELOOP) {
+    if (::lstat(path.c_str(), &about) == 0) return EntryKind::kOther;  // a link without a target
+    if (errno == ENOENT) return EntryKind::kNone;
+  }
+  if (errno == ENOTDIR) return EntryKind::kNone;
+  return failed("look at", path, errno);
+}
+
 Result<std::unique_ptr<InputFile>> DiskFiles::open(const std::string& path) {
   RegularFile opened = open_regular_file(path);
   if (!opened.file && opened.error != 0) return failed("open", path, opened.error);

@@ -37,6 +37,9 @@ class OutputFile {
 };
 
 enum class LockKind { kShared, kExclusive };
+// What a name in a folder stands for. A symbolic link stands for its target. kOther: a FIFO, a socket, a device, or a
+// link without a target.
+enum class EntryKind { kNone, kFile, kFolder, kOther };
 
 // A file that is only read. Its content doesn't change.
 class InputFile {
@@ -55,6 +58,9 @@ class Files {
   virtual ~Files() = default;
   // Creates an empty file. Fails if the file exists.
   virtual Result<std::unique_ptr<OutputFile>> create(const std::string& path) = 0;
+  // The same, but only this user may open the file.
+  virtual Result<std::unique_ptr<OutputFile>> create_private(const std::string& path) = 0;
+  virtual Result<EntryKind> kind_of(const std::string& path) = 0;
   // Fails with kNoInput if the file doesn't exist.
   virtual Result<std::unique_ptr<InputFile>> open(const std::string& path) = 0;
   // Succeeds if the folder exists already. Its parent folder must exist.

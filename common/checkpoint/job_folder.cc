@@ -17,7 +17,19 @@ constexpr const char* kAttempt = ".tmp-";
 constexpr const char* kGoing = ".del-";
 constexpr const char* kBroken = ".broken-";
 constexpr const char* kToken = ".token";
+constexpr const char* kTokenBeside = ".token-new";
 constexpr const char* kLock = ".lock";
+constexpr const char* kStray = ".stray-";
+constexpr std::uint32_t kMostStrays = 1000;  // of one name
+// The names of our files in a job's folder. best.safetensors and evaluations.json are the chief's
+// (chiefd/folder_work.h).
+constexpr const char* kFiles[] = {kLock,
+                                  kToken,
+                                  kTokenBeside,
+                                  "best.safetensors",
+                                  "best.safetensors.new",
+                                  "evaluations.json",
+                                  "evaluations.json.new"};
 
 std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
@@ -48,12 +60,72 @@ std::optional<Found> parse_name(const std::string& name) {
   return found;
 }
 
+// True if the folder has a folder in it. An attempt leaves none.
+bool holds_folder(Files& files, const std::string& path) {
+  const Result<std::vector<std::string>> names = files.list(path);
+  if (!names) return false;
+  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    return files.kind_of(path + "/" + name).value_or(EntryKind::kNone) == EntryKind::kFolder;
+  });
+}
+
+// Accepts only names that attempt_path() makes.
+bool is_attempt(const std::string& name) {
+  if (!name.starts_with(kAttempt)) return false;
+  const std::string numbers = name.substr(std::string_view(kAttempt).size());
+  const std::size_t middle = numbers.find('-');
+  if (middle == std::string::npos) return false;
+  const auto generation = number_of(numbers.substr(0, middle));
+  const auto attempt = number_of(numbers.substr(middle + 1));
+  return generation && attempt && numbers == std::to_string(*generation) + "-" + std::to_string(*attempt);
+}
+
+// Accepts only names that remove_checkpoint() makes.
+bool is_going(const std::string& name) {
+  return name.starts_with(kGoing) && parse_name(name.substr(std::string_view(kGoing).size()));
+}
+
+// The kind that our entry with this name has. None: the name isn't ours.
+std::optional<EntryKind> kind_of_ours(const std::string& name) {
+  for (const char* file : kFiles)
+    if (name == file) return EntryKind::kFile;
+  return is_attempt(name) || is_going(name) || parse_name(name) ? std::optional(EntryKind::kFolder) : std::nullopt;
+}
+
+const char* text_of(EntryKind kind) {
+  return kind == EntryKind::kFile ? "a file" : kind == EntryKind::kFolder ? "a folder" : "neither a file nor a folder";
+}
+
+// Renames an entry that isn't ours. Returns the new name.
+Result<std::string> set_stray_aside(Files& files, const std::string& job_folder, const std::string& name) {
+  const std::string begin = kStray + name.substr(name.starts_with(".") ? 1 : 0);
+  for (std::uint32_t number = 1; number <= kMostStrays; ++number) {
+    const std::string aside = begin + (number == 1 ? "" : "-" + std::to_string(number));
+    const Result<EntryKind> kind = files.kind_of(job_folder + "/" + aside);
+    if (!kind) return tl::unexpected(kind.error());
+    if (*kind != EntryKind::kNone) continue;
+    if (Status renamed = files.rename(job_folder + "/" + name, job_folder + "/" + aside); !renamed)
+      return tl::unexpected(renamed.error());
+    return aside;
+  }
+  return fail(ErrorCode::kFailed,
+              job_folder + " has " + std::to_string(kMostStrays) + " entries " + begin + "-... already: remove them");
+}
+
 Status clear_leftovers(Files& files, const std::string& job_folder) {
   const Result<std::vector<std::string>> names = files.list(job_folder);
   if (!names) return tl::unexpected(names.error());
-  for (const std::string& name : *names)
-    if (name.starts_with(kAttempt) || name.starts_with(kGoing))
-      if (Status removed = remove_all(files, job_folder + "/" + name); !removed) return removed;
+  for (const std::string& name : *names) {
+    if (!is_attempt(name) && !is_going(name)) continue;
+    const std::string path = job_folder + "/" + name;
+    const Result<EntryKind> kind = files.kind_of(path);
+    if (!kind) return tl::unexpected(kind.error());
+    const Status removed = *kind == EntryKind::kFolder ? remove_all(files, path) : Status();
+    if (!removed && !holds_folder(files, path)) return removed;
+    if (removed && *kind == EntryKind::kFolder) continue;
+    if (const Result<std::string> aside = set_stray_aside(files, job_folder, name); !aside)
+      return tl::unexpected(aside.error());
+  }
   return {};
 }
 
@@ -124,6 +196,15 @@ std::string checkpoint_name(Generation generation, Step step) {
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job) {
   const std::string folder = directory + "/" + job;
   const std::string path = folder + "/" + kLock;
+  for (const std::string& one : {directory, folder}) {
+    const Result<EntryKind> kind = files.kind_of(one);
+    if (!kind) return tl::unexpected(kind.error());
+    if (*kind != EntryKind::kNone && *kind != EntryKind::kFolder)
+      return fail(ErrorCode::kConfig, "checkpoint.directory: " + one + " is " + text_of(*kind) +
+                                          ", but a folder is needed under this name: move it away, or set " +
+                                          (one == directory ? "checkpoint.directory to a folder"
+                                                            : "another checkpoint.directory or job.name"));
+  }
   if (Status made = files.make_directory(folder); !made) {
     if (made.error().code != ErrorCode::kNoInput) return tl::unexpected(made.error());
     return fail(ErrorCode::kNoInput,
@@ -132,7 +213,8 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   }
   Result<std::unique_ptr<InputFile>> lock = files.open(path);
   if (!lock && lock.error().code == ErrorCode::kNoInput) {
-    if (Status written = write_text(files, path, ""); !written) return tl::unexpected(written.error());
+    // Nobody else may open the file, because whoever can open it can hold its lock.
+    if (const auto made = files.create_private(path); !made) return tl::unexpected(made.error());
     lock = files.open(path);
   }
   if (!lock) return lock;
@@ -145,9 +227,32 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   return lock;
 }
 
+Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder) {
+  const Result<std::vector<std::string>> names = files.list(job_folder);
+  if (!names && names.error().code == ErrorCode::kNoInput) return std::vector<std::string>();
+  if (!names) return tl::unexpected(names.error());
+  std::vector<std::string> said;
+  for (const std::string& name : *names) {
+    const std::optional<EntryKind> ours = kind_of_ours(name);
+    if (!ours) continue;
+    const Result<EntryKind> kind = files.kind_of(job_folder + "/" + name);
+    if (!kind) return tl::unexpected(kind.error());
+    if (*kind == *ours || *kind == EntryKind::kNone) continue;
+    const std::string what = job_folder + "/" + name + " is " + text_of(*kind) + "; expected " + text_of(*ours);
+    const Result<std::string> aside = set_stray_aside(files, job_folder, name);
+    // A folder that can't be changed stays as it is, so there is no use in trying again.
+    const bool may_pass = !aside && aside.error().code == ErrorCode::kFailed;
+    if (!aside)
+      return fail(may_pass ? ErrorCode::kFailed : ErrorCode::kConfig,
+                  what + ", and it can't be set aside: " + aside.error().message);
+    said.push_back(what + ": it was renamed to " + *aside);
+  }
+  return said;
+}
+
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token) {
   const std::string path = job_folder + "/" + kToken;
-  const std::string beside = path + "-new";
+  const std::string beside = job_folder + "/" + kTokenBeside;
   if (Status left = files.remove_file(beside); !left && left.error().code != ErrorCode::kNoInput) return left;
   if (Status written = write_text(files, beside, std::to_string(token)); !written) return written;
   return files.replace(beside, path);

@@ -38,9 +38,16 @@ struct Found {
 // "gen-3-step-00000000000000012000".
 std::string checkpoint_name(Generation generation, Step step);
 
-// Creates the job's folder if it is missing, and locks it. Fails with kConfig if another running job has locked it.
-// Destroying the result releases the lock. Writes nothing if the folder has a lock file already.
+// Creates the job's folder if it is missing, and locks it. Fails with kConfig if another running job has locked it, or
+// if the directory or the folder isn't a folder. Destroying the result releases the lock. Writes nothing if the folder
+// has a lock file already.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
+
+// Something of another kind than ours may have one of our names in a job's folder: a folder ".token", a FIFO
+// ".tmp-1-1", a socket ".lock". It would make each attempt to use the name fail, so this function renames it to
+// ".stray-...". Returns one sentence for each. Changes nothing if the folder is missing. Fails if such an entry can't
+// be renamed.
+Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder);
 
 // These functions check that the chief and every ps see the same folder. The chief writes its mark, a number that is
 // new for each generation, into the folder; these functions call it the token. Each ps then checks that the token is
@@ -92,7 +99,8 @@ Result<std::vector<std::string>> list_set_aside(Files& files, const std::string&
 bool is_set_aside(Files& files, const std::string& path);
 
 std::string attempt_path(const std::string& job_folder, Generation generation, std::uint64_t attempt);
-// Removes what older attempts left behind, and creates the folder of this attempt.
+// Removes what older attempts left behind, and creates the folder of this attempt. Leaves everything else alone that
+// begins with ".tmp-" or ".del-". What can't be removed, because it isn't what an attempt leaves, is set aside.
 Status begin_attempt(Files& files, const std::string& job_folder, Generation generation, std::uint64_t attempt);
 // Writes the index and the manifest, syncs them, and renames the attempt's folder. The rename is the commit. Returns
 // the path of the checkpoint. If a checkpoint of this generation and step exists already and is intact, it stays and

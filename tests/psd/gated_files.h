@@ -41,6 +41,10 @@ class GatedFiles final : public checkpoint::Files {
 
   Result<std::unique_ptr<checkpoint::OutputFile>> create(const std::string& path) override;
   Result<std::unique_ptr<checkpoint::InputFile>> open(const std::string& path) override;
+  Result<std::unique_ptr<checkpoint::OutputFile>> create_private(const std::string& path) override {
+    return create(path);
+  }
+  Result<checkpoint::EntryKind> kind_of(const std::string& path) override { return disk_.kind_of(path); }
   Status make_directory(const std::string& path) override { return disk_.make_directory(path); }
   Result<std::vector<std::string>> list(const std::string& path) override { return disk_.list(path); }
   Status rename(const std::string& from, const std::string& to) override { return disk_.rename(from, to); }

@@ -36,6 +36,15 @@ Result<std::unique_ptr<OutputFile>> SharedFiles::create(const std::string& path)
   return disk().create(path);
 }
 
+Result<std::unique_ptr<OutputFile>> SharedFiles::create_private(const std::string& path) {
+  return create(path);
+}
+
+Result<checkpoint::EntryKind> SharedFiles::kind_of(const std::string& path) {
+  if (Status well = check(path, true); !well) return tl::unexpected(well.error());
+  return disk().kind_of(path);
+}
+
 Result<std::unique_ptr<InputFile>> SharedFiles::open(const std::string& path) {
   if (Status well = check(path, true); !well) return tl::unexpected(well.error());
   Result<std::unique_ptr<InputFile>> file = disk().open(path);

@@ -22,6 +22,8 @@ class SharedFiles final : public checkpoint::Files {
 
   Result<std::unique_ptr<checkpoint::OutputFile>> create(const std::string& path) override;
   Result<std::unique_ptr<checkpoint::InputFile>> open(const std::string& path) override;
+  Result<std::unique_ptr<checkpoint::OutputFile>> create_private(const std::string& path) override;
+  Result<checkpoint::EntryKind> kind_of(const std::string& path) override;
   Status make_directory(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;

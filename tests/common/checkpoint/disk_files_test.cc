@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -51,6 +52,64 @@ TEST_F(DiskFilesTest, MissingDirectoryIsToldByItsKey) {
   EXPECT_EQ(lock.error().code, ErrorCode::kNoInput);
   EXPECT_TRUE(lock.error().message.starts_with("checkpoint.directory " + folder_ + "/gone doesn't exist on this host"))
       << lock.error().message;
+}
+
+TEST_F(DiskFilesTest, FileInPlaceOfAFolderIsNamed) {
+  ASSERT_TRUE(write_text(files_, folder_ + "/file", ""));
+  const auto in_file = lock_job_folder(files_, folder_ + "/file", "job");
+  ASSERT_FALSE(in_file);
+  EXPECT_EQ(in_file.error().code, ErrorCode::kConfig);
+  EXPECT_EQ(in_file.error().message, "checkpoint.directory: " + folder_ +
+                                         "/file is a file, but a folder is needed under this name: move it away, or "
+                                         "set checkpoint.directory to a folder");
+  const auto is_file = lock_job_folder(files_, folder_, "file");
+  ASSERT_FALSE(is_file);
+  EXPECT_EQ(is_file.error().code, ErrorCode::kConfig);
+  EXPECT_NE(is_file.error().message.find("set another checkpoint.directory or job.name"), std::string::npos)
+      << is_file.error().message;
+}
+
+TEST_F(DiskFilesTest, OnlyThisUserCanHoldTheLock) {
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  const auto mode = std::filesystem::status(folder_ + "/job/.lock").permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+// Entries of another kind at each of our names, as a mistake or malice leaves them.
+TEST_F(DiskFilesTest, EntriesOfAnotherKindAtOurNamesAreSetAside) {
+  const std::string job = folder_ + "/job";
+  std::filesystem::create_directories(job + "/.token/inside");
+  std::filesystem::create_directory(job + "/evaluations.json");
+  ASSERT_EQ(::mkfifo((job + "/.tmp-1-1").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((job + "/gen-1-step-00000000000000000005").c_str(), 0600), 0);
+  ASSERT_EQ(::mknod((job + "/.lock").c_str(), S_IFSOCK | 0600, 0), 0);
+  std::filesystem::create_symlink("nowhere", job + "/.token-new");
+  std::filesystem::create_directories(job + "/.tmp-old/inside");  // not a name of ours
+  const auto said = set_strays_aside(files_, job);
+  ASSERT_TRUE(said) << said.error().message;
+  EXPECT_EQ(said->size(), 6u);
+  EXPECT_EQ(said->front(),
+            job + "/.lock is neither a file nor a folder; expected a file: it was renamed to .stray-lock");
+  EXPECT_TRUE(std::filesystem::exists(job + "/.stray-token/inside"));
+  EXPECT_TRUE(set_strays_aside(files_, job)->empty());
+
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_TRUE(write_token(files_, job, 7));
+  EXPECT_TRUE(begin_attempt(files_, job, Generation(1), 1));
+  EXPECT_TRUE(std::filesystem::exists(job + "/.tmp-old/inside"));
+  EXPECT_TRUE(list_checkpoints(files_, job)->empty());
+}
+
+TEST_F(DiskFilesTest, LeftoversThatNoAttemptLeavesAreSetAside) {
+  const std::string job = folder_ + "/job";
+  std::filesystem::create_directories(job + "/.tmp-1-2/inside");
+  std::filesystem::create_directory(job + "/.tmp-1-3");
+  ASSERT_EQ(::mkfifo((job + "/.tmp-1-4").c_str(), 0600), 0);
+  ASSERT_TRUE(begin_attempt(files_, job, Generation(1), 5));
+  std::vector<std::string> names = *files_.list(job);
+  EXPECT_EQ(names, (std::vector<std::string>{".stray-tmp-1-2", ".stray-tmp-1-4", ".tmp-1-5"}));
 }
 
 // On NFS, an exclusive lock works only on a file that is open for writing (flock(2)).

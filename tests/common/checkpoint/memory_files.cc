@@ -117,6 +117,16 @@ Result<std::unique_ptr<OutputFile>> MemoryFiles::create(const std::string& path)
   return std::make_unique<MemoryOutput>(*this, path, node);
 }
 
+Result<std::unique_ptr<OutputFile>> MemoryFiles::create_private(const std::string& path) {
+  return create(path);
+}
+
+Result<EntryKind> MemoryFiles::kind_of(const std::string& path) {
+  const auto node = find(path);
+  if (!node) return EntryKind::kNone;
+  return nodes_[*node]->is_directory ? EntryKind::kFolder : EntryKind::kFile;
+}
+
 Result<std::unique_ptr<InputFile>> MemoryFiles::open(const std::string& path) {
   if (Status ok = check(Op::kOpen, path); !ok) return tl::unexpected(ok.error());
   const auto node = find(path);

@@ -50,6 +50,8 @@ class MemoryFiles final : public Files {
   std::vector<std::byte>& content(const std::string& path);
 
   Result<std::unique_ptr<OutputFile>> create(const std::string& path) override;
+  Result<std::unique_ptr<OutputFile>> create_private(const std::string& path) override;
+  Result<EntryKind> kind_of(const std::string& path) override;
   Result<std::unique_ptr<InputFile>> open(const std::string& path) override;
   Status make_directory(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& path) override;
