@@ -49,6 +49,19 @@ struct Report {
 };
 Report crash_report;
 
+std::atomic<int> note_file = -1;
+thread_local std::uint32_t work_number = 0;
+
+void add_note() {
+  const int file = note_file;
+  if (file < 0 || work_number == 0) return;
+  std::array<char, 16> bytes;
+  CrashText line(bytes);
+  line.add_number(work_number);
+  line.add("\n");
+  static_cast<void>(!::write(file, line.view().data(), line.view().size()));
+}
+
 void note_why(const char* sentence) {
   if (crash_report.has_why.test_and_set()) return;  // another thread's was first
   std::strncpy(crash_report.why.data(), sentence, crash_report.why.size() - 1);
@@ -171,17 +184,27 @@ void tell(int signal, const siginfo_t& info) {
 void on_signal(int signal, siginfo_t* info, void*) {
   const pid_t self = ::gettid();
   pid_t first = 0;
-  if (crash_report.reporter.compare_exchange_strong(first, self))
+  if (crash_report.reporter.compare_exchange_strong(first, self)) {
+    add_note();  // first, because the report may fail in a crashed process
     tell(signal, *info);
-  else
+  } else {
     // If another thread reports, wait until that thread ends the process. If this thread crashed again while it
     // reported, end the process now.
     while (first != self) ::pause();
+  }
   std::signal(signal, SIG_DFL);
   ::raise(signal);  // delivered when this handler returns
 }
 
 }  // namespace
+
+void note_crashes_in(int file) {
+  note_file = file;
+}
+
+void note_work(std::uint32_t number) {
+  work_number = number;
+}
 
 void report_crashes(TaskId task, LogForm form) {
   std::strncpy(crash_report.task.data(), to_string(task).c_str(), crash_report.task.size() - 1);
