@@ -63,13 +63,14 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
                                         "appending to the current file; it retries after another 1 MiB of records: " +
                                         error.message);
                                   }});
-  folders_ = std::make_unique<FolderKeeper>([this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
-    asio::post(loop_, [this, alive, done = std::move(done)] {
-      if (alive.expired()) return;
-      note_folder_done(done);
-      step(done);
-    });
-  });
+  folders_ =
+      std::make_unique<FolderKeeper>(disk_files_, [this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
+        asio::post(loop_, [this, alive, done = std::move(done)] {
+          if (alive.expired()) return;
+          note_folder_done(done);
+          step(done);
+        });
+      });
   reader_ = std::make_unique<JobReader>();
   trace_writer_ = std::make_unique<TraceWriter>(
       [this, alive = std::weak_ptr<bool>(is_alive_)](const TraceBook& book, const Result<std::string>& path) {

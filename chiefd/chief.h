@@ -32,6 +32,7 @@
 #include "chiefd/task_probe.h"
 #include "chiefd/traces/trace_collector.h"
 #include "chiefd/traces/trace_file.h"
+#include "common/checkpoint/disk_files.h"
 #include "common/config/cluster_config.h"
 #include "common/daemon/log/log.h"
 #include "common/daemon/service.h"
@@ -176,6 +177,7 @@ class Chief {
   std::unique_ptr<ChiefMetrics> metrics_;
   std::unique_ptr<JournalWriter> journal_;
   std::unique_ptr<FolderKeeper> folders_;
+  checkpoint::DiskFiles disk_files_;
   std::unique_ptr<transport::Listener> listener_;
   asio::steady_timer timer_;
   std::map<PeerId, std::unique_ptr<Peer>> peers_;

@@ -1,9 +1,19 @@
 #include "chiefd/folder_keeper.h"
 
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 
-#include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/cancellable_files.h"
 #include "common/daemon/clock.h"
+#include "common/daemon/crash.h"
 #include "common/daemon/threads.h"
 
 namespace disttrain::chiefd {
@@ -15,32 +25,131 @@ std::int64_t wall_seconds() {
 
 }  // namespace
 
-FolderKeeper::FolderKeeper(std::function<void(FolderDone)> done)
-    : done_(std::move(done)),
-      files_(std::make_unique<checkpoint::DiskFiles>()),
-      work_(asio::make_work_guard(loop_)),
-      thread_([this] {
-        daemon::name_thread("folders");
-        loop_.run();
-      }) {}
+// Which job's thread works in a folder. Shared by the threads.
+class FolderOwners {
+ public:
+  // Waits until no other job works in the folder. Returns false if `is_cancelled` has become true meanwhile.
+  bool take(const std::string& folder, JobId job, const std::atomic<bool>& is_cancelled) {
+    std::unique_lock lock(mutex_);
+    const auto is_free = [&] { return owners_.emplace(folder, job).first->second == job; };
+    changed_.wait(lock, [&] { return is_cancelled || is_free(); });
+    return !is_cancelled;
+  }
+  void release(JobId job) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(owners_, [job](const auto& entry) { return entry.second == job; });
+    }
+    changed_.notify_all();
+  }
+  // Sets the flag, and wakes the threads that wait.
+  void cancel(std::atomic<bool>& flag) {
+    {
+      const std::lock_guard lock(mutex_);
+      flag = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;  // guards owners_, and the moment at which a flag is set
+  std::condition_variable changed_;
+  std::map<std::string, JobId> owners_;  // by folder
+};
+
+// The thread of one job.
+class FolderLane {
+ public:
+  FolderLane(JobId job, checkpoint::Files& files, FolderOwners& owners, const std::function<void(FolderDone)>& done)
+      : job_(job),
+        owners_(owners),
+        done_(done),
+        files_(files, [this] { return is_closed_ && !keeps_best_; }),
+        folder_(std::make_unique<JobFolder>(files_, wall_seconds)),
+        work_(asio::make_work_guard(loop_)),
+        thread_([this] {
+          daemon::name_thread("folders");
+          daemon::note_work(job_.value);
+          loop_.run();
+          keeps_best_ = true;  // releasing the lock isn't abandoned
+          folder_.reset();
+          owners_.release(job_);
+          is_over_ = true;
+        }) {}
+  // Waits until the thread has ended.
+  ~FolderLane() {
+    close();
+    thread_.join();
+  }
+  FolderLane(const FolderLane&) = delete;
+
+  void give(FolderWork work) {
+    asio::post(loop_, [this, work = std::move(work)] {
+      done_(FolderDone{job_, work.ticket, std::visit([this](const auto& w) { return carry_out(w); }, work.work)});
+    });
+  }
+  void close() {
+    if (is_closed_) return;
+    owners_.cancel(is_closed_);
+    work_.reset();
+  }
+  bool is_over() const { return is_over_; }
+
+ private:
+  template <typename Work>
+  Result<FolderAnswer> carry_out(const Work& work) {
+    keeps_best_ = std::is_same_v<Work, KeepBest>;
+    if constexpr (std::is_same_v<Work, OpenFolder>) {
+      const std::string folder = work.directory + "/" + work.name;
+      if (!owners_.take(folder, job_, is_closed_)) return fail(ErrorCode::kTemporary, folder + ": the job has ended");
+    }
+    return folder_->carry_out(work);
+  }
+
+  const JobId job_;
+  FolderOwners& owners_;
+  const std::function<void(FolderDone)>& done_;
+  std::atomic<bool> is_closed_ = false;
+  std::atomic<bool> is_over_ = false;
+  bool keeps_best_ = false;  // owned by the thread
+  checkpoint::CancellableFiles files_;
+  std::unique_ptr<JobFolder> folder_;  // owned by the thread
+  asio::io_context loop_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::thread thread_;  // last
+};
+
+FolderKeeper::FolderKeeper(checkpoint::Files& files, std::function<void(FolderDone)> done)
+    : files_(files), done_(std::move(done)), owners_(std::make_unique<FolderOwners>()) {}
 
 FolderKeeper::~FolderKeeper() {
-  work_.reset();
-  loop_.stop();
-  thread_.join();
+  for (const auto& [job, lane] : lanes_) lane->close();
 }
 
 void FolderKeeper::give(FolderWork work) {
-  asio::post(loop_, [this, work = std::move(work)] {
-    auto& folder = folders_[work.job];
-    if (!folder) folder = std::make_unique<JobFolder>(*files_, wall_seconds);
-    done_(
-        FolderDone{work.job, work.ticket, std::visit([&](const auto& w) { return folder->carry_out(w); }, work.work)});
-  });
+  reap();
+  auto lane = lanes_.find(work.job);
+  if (lane == lanes_.end() && ended_.size() >= kMostEndedLanes)
+    return done_(
+        FolderDone{work.job, work.ticket,
+                   fail(ErrorCode::kFailed, "the work on the checkpoint folders of " + std::to_string(kMostEndedLanes) +
+                                                " ended jobs hangs: check their file systems, and restart the "
+                                                "chief")});
+  if (lane == lanes_.end())
+    lane = lanes_.emplace(work.job, std::make_unique<FolderLane>(work.job, files_, *owners_, done_)).first;
+  lane->second->give(std::move(work));
 }
 
 void FolderKeeper::close(JobId job) {
-  asio::post(loop_, [this, job] { folders_.erase(job); });
+  reap();
+  auto lane = lanes_.extract(job);
+  if (lane.empty()) return;
+  lane.mapped()->close();
+  ended_.push_back(std::move(lane.mapped()));
+}
+
+void FolderKeeper::reap() {
+  ended_.remove_if([](const auto& lane) { return lane->is_over(); });
 }
 
 }  // namespace disttrain::chiefd

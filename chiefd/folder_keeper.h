@@ -1,35 +1,47 @@
-// The thread that works on checkpoint folders, so that the chief's loop never waits for a file system.
+// Works on the checkpoint folders of jobs, so that the chief's loop never waits for a file system. Each job has a
+// thread of its own, so a large file or a file system that hangs delays no other job. Only the next job in the same
+// folder waits until the work on it has ended.
+//
+// The chief's loop calls all functions.
 #pragma once
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
-#include <thread>
 
 #include "chiefd/folder_work.h"
 
 namespace disttrain::chiefd {
 
+class FolderLane;
+class FolderOwners;
+
+// The most threads of jobs that have ended. They end soon, except on a file system that hangs. If there are so many,
+// the chief refuses more work on folders.
+inline constexpr std::size_t kMostEndedLanes = 16;
+
 class FolderKeeper {
  public:
-  // The thread calls `done`, so `done` must post to the chief's loop.
-  explicit FolderKeeper(std::function<void(FolderDone)> done);
-  // Waits until the current operation is done, and drops the operations that haven't begun.
+  // The threads call `done`, so `done` must post to the chief's loop. `files` must outlive this object.
+  FolderKeeper(checkpoint::Files& files, std::function<void(FolderDone)> done);
+  // Abandons all work that close() would abandon, and waits until the rest is done.
   ~FolderKeeper();
   FolderKeeper(const FolderKeeper&) = delete;
 
   void give(FolderWork work);
+  // The job has ended. Abandons its work (see checkpoint::CancellableFiles), except KeepBest, which keeps what the
+  // job's evaluations found. Then releases the folder's lock. Work that is abandoned ends with kTemporary.
   void close(JobId job);
 
  private:
+  void reap();
+
+  checkpoint::Files& files_;
   const std::function<void(FolderDone)> done_;
-  std::unique_ptr<checkpoint::Files> files_;
-  std::map<JobId, std::unique_ptr<JobFolder>> folders_;  // owned by the thread
-  asio::io_context loop_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::thread thread_;  // last
+  const std::unique_ptr<FolderOwners> owners_;
+  std::map<JobId, std::unique_ptr<FolderLane>> lanes_;
+  std::list<std::unique_ptr<FolderLane>> ended_;  // lanes of ended jobs, until their threads have ended
 };
 
 }  // namespace disttrain::chiefd
