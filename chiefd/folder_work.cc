@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chiefd/kept_evaluations.h"
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/kept_columns.h"
 #include "common/checkpoint/manifest.h"
@@ -160,14 +161,14 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
 Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (Status mounted = check_mounted(work.directory + "/" + work.name, work.committed); !mounted)
     return tl::unexpected(mounted.error());
-  if (!lock_) {
   std::string strays;
+  if (!lock_) {
     directory_ = work.directory;
     path_ = directory_ + "/" + work.name;
-    auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
     const auto aside = checkpoint::set_strays_aside(files_, path_);
     if (!aside) return tl::unexpected(aside.error());
     for (const std::string& said : *aside) strays += (strays.empty() ? "" : "; ") + said;
+    auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
     if (!lock) return tl::unexpected(lock.error());
     lock_ = std::move(*lock);
   }
@@ -193,6 +194,35 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   read_evaluations(*answer);
   if (!strays.empty()) answer->warning = strays + (answer->warning.empty() ? "" : "; ") + answer->warning;
   return answer;
+}
+
+// A folder without the file is new, or was made by an older version.
+void JobFolder::read_evaluations(FolderAnswer& answer) const {
+  const Result<std::string> text = checkpoint::read_text(files_, path_ + "/" + kEvaluationsName, kMaxEvaluationsBytes);
+  if (!text && text.error().code == ErrorCode::kNoInput) return;
+  Result<KeptEvaluations> kept = text ? decode_evaluations(*text, path_) : tl::unexpected(text.error());
+  if (kept)
+    answer.evaluations = std::move(*kept);
+  else
+    answer.warning =
+        "the job compares its evaluations anew, because those of the earlier job in its folder are lost: " +
+        kept.error().message;
+}
+
+Status JobFolder::keep_evaluations(KeptEvaluations kept, const std::string& exported) const {
+  // A mount point whose file system is away isn't the job's folder.
+  if (Status is_ours = checkpoint::check_token(files_, path_, token_); !is_ours) return is_ours;
+  if (!exported.empty()) kept.found.exported = exported;
+  const std::string path = path_ + "/" + kEvaluationsName;
+  const std::string beside = path + ".new";
+  (void)files_.remove_file(beside);  // a crash may have left it
+  Status done = checkpoint::write_text(files_, beside, encode_evaluations(kept));
+  if (done) done = files_.replace(beside, path);
+  if (!done) {
+    (void)files_.remove_file(beside);
+    return done;
+  }
+  return files_.sync_directory(path_);
 }
 
 std::string JobFolder::open_program(const std::string& path) {
@@ -302,6 +332,9 @@ Result<FolderAnswer> JobFolder::carry_out(const KeepBest& work) {
     else
       answer.warning = exported.error().message;
   }
+  if (work.evaluations)
+    if (const Status kept = keep_evaluations(*work.evaluations, answer.exported); !kept && answer.warning.empty())
+      answer.warning = kept.error().message;
   answer.kept = list();
   return answer;
 }

@@ -51,6 +51,22 @@ Result<EvaluationRules> evaluation_rules(const EvaluateSection& config, const st
   return rules;
 }
 
+bool EvaluationBook::resume(const KeptEvaluations& kept, const EvaluationRules& rules) {
+  if (kept.metric != rules.metric || kept.is_higher_better != rules.is_higher_better) return false;
+  record_ = kept.found;
+  if (record_.best.size() > rules.keep_best) record_.best.resize(rules.keep_best);
+  check_early_end(rules);
+  return true;
+}
+
+KeptEvaluations EvaluationBook::kept(const EvaluationRules& rules) const {
+  KeptEvaluations kept{rules.metric, rules.is_higher_better, record_};
+  kept.found.job = JobId();
+  kept.found.newest.reset();
+  kept.found.early_end.clear();
+  return kept;
+}
+
 bool EvaluationBook::has_evaluated(const KeptCheckpoint& checkpoint) const {
   const std::vector<KeptCheckpoint>& evaluated = record_.evaluated;
   // A full list has lost its oldest entries.
@@ -83,6 +99,10 @@ void EvaluationBook::count(double value, Step step, const EvaluationRules& rules
     ++record_.without_progress;
   }
   record_.counted = std::max(record_.counted, step);
+  check_early_end(rules);
+}
+
+void EvaluationBook::check_early_end(const EvaluationRules& rules) {
   if (rules.stop_after == 0 || record_.without_progress < rules.stop_after || !record_.early_end.empty()) return;
   const std::string best = record_.best_value ? "the best one is " + number(*record_.best_value) + ", at step " +
                                                     std::to_string(record_.best_step.value)

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "chiefd/core/events.h"
 #include "chiefd/core/journal_state.h"
 #include "common/config/job_config.h"
 #include "common/model_metric.h"
@@ -31,6 +32,13 @@ class EvaluationBook {
   const EvaluationsRecord& record() const { return record_; }
   void take_up(EvaluationsRecord record) { record_ = std::move(record); }
 
+  // Takes over what evaluations of an earlier job in the same folder found, if their values can be compared with those
+  // of this job. Returns false if they can't. If the earlier job has finished early, this one does too, unless it has a
+  // larger stop_after.
+  bool resume(const KeptEvaluations& kept, const EvaluationRules& rules);
+  // What the job's folder keeps.
+  KeptEvaluations kept(const EvaluationRules& rules) const;
+
   // True if the checkpoint needs no evaluation any more: it was evaluated, or skip() was called.
   bool has_evaluated(const KeptCheckpoint& checkpoint) const;
   // Notes an evaluation. `checkpoint` is the one that was evaluated, and null if no checkpoint has these parameters.
@@ -49,6 +57,7 @@ class EvaluationBook {
 
  private:
   void count(double value, Step step, const EvaluationRules& rules);
+  void check_early_end(const EvaluationRules& rules);
 
   EvaluationsRecord record_;
 };

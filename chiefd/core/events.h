@@ -100,6 +100,14 @@ struct FolderAnswer {
   // The highest generation of the checkpoints in the folder, whether they can be used or not.
   Generation newest_generation;
   // The mark that the folder holds. A ps that finds this mark knows that it sees the same folder as the chief.
+// What the evaluations of a job found, as the job's folder keeps it (chiefd/kept_evaluations.h). Of the record, the
+// job, the newest evaluation and the reason of an early end aren't kept.
+struct KeptEvaluations {
+  std::string metric;  // the values are of this metric
+  bool is_higher_better = false;
+  EvaluationsRecord found;
+  bool operator==(const KeptEvaluations&) const = default;
+};
   std::uint64_t mark = 0;
   // The checkpoints that can't be used or are gone, each with the reason.
   std::vector<std::string> broken;
@@ -117,6 +125,8 @@ struct FolderAnswer {
   // After OpenFolder and CommitAttempt: why checkpoints don't keep the job's program, said once. "": they do.
   std::string program_warning;
 };
+  // After OpenFolder: what the evaluations of earlier jobs in this folder found. None: nothing is kept there.
+  std::optional<KeptEvaluations> evaluations{};
 struct FolderDone {
   JobId job;
   Ticket ticket;
@@ -224,7 +234,8 @@ struct CommitAttempt {
 };
 // Lists the checkpoints in the folder. If `best` isn't empty, first exports this checkpoint's parameters to
 // best.safetensors in the job's folder, with `metadata` in the file's header. If the job evaluates averages, exports
-// the averages. The file changes atomically. If the export fails, the answer has a warning.
+// the averages. The file changes atomically. If the export fails, the answer has a warning. Then writes `evaluations`
+// to the folder, with the name of the exported checkpoint. The shell completes this work even if the job has ended.
 struct KeepBest {
   std::string best;
   bool has_average = false;
@@ -236,6 +247,7 @@ struct FolderWork {
   std::variant<OpenFolder, FindNewest, FindInit, SetAside, BeginAttempt, CommitAttempt, KeepBest> work;
 };
 // Releases the folder's lock. The shell doesn't answer this.
+  std::optional<KeptEvaluations> evaluations{};
 struct CloseFolder {
   JobId job;
 };

@@ -138,6 +138,42 @@ TEST_F(FolderWorkTest, AFailedExportLeavesTheOneBefore) {
   EXPECT_EQ(files_.content("/c/small/best.safetensors"), before);
 }
 
+TEST_F(FolderWorkTest, TheFolderKeepsWhatEvaluationsFound) {
+  const std::string first = saved(5);
+  const std::string second = saved(9);
+  KeptEvaluations kept{"auc", true, {}};
+  kept.found.evaluated = {{Generation(1), Step(5), first}, {Generation(1), Step(9), second}};
+  kept.found.best = {{{Generation(1), Step(5), first}, 0.75}};
+  kept.found.best_value = 0.75;
+  kept.found.best_step = Step(5);
+  kept.found.counted = Step(9);
+  kept.found.without_progress = 1;
+  {
+    JobFolder folder(files_, [] { return std::int64_t{0}; });
+    const auto opened = folder.carry_out(OpenFolder{"/c", "small", false, 7, second});
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_FALSE(opened->evaluations);
+    EXPECT_EQ(opened->warning, "");
+    const auto answer = folder.carry_out(KeepBest{first, false, {}, kept});
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->warning, "");
+  }
+  kept.found.exported = first;
+  const auto again = open(second);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->evaluations, kept);
+
+  for (const std::string& damaged : {std::string("{"), std::string("{}"), std::string(1 << 21, ' ')}) {
+    files_.content("/c/small/evaluations.json")
+        .assign(reinterpret_cast<const std::byte*>(damaged.data()),
+                reinterpret_cast<const std::byte*>(damaged.data()) + damaged.size());
+    const auto anew = open(second);
+    ASSERT_TRUE(anew) << anew.error().message;
+    EXPECT_FALSE(anew->evaluations);
+    EXPECT_NE(anew->warning.find("/c/small/evaluations.json"), std::string::npos) << anew->warning;
+  }
+}
+
 TEST_F(FolderWorkTest, InitOfAJobsFolderIsItsNewestAndIsKeptWhileTheJobLives) {
   const std::string first = saved(5);
   auto folder = std::make_unique<JobFolder>(files_, [] { return std::int64_t{0}; });

@@ -44,6 +44,8 @@ void CheckpointFolder::on_newest(Turn& turn, const Result<FolderAnswer>& answer)
   note_broken(turn, answer->broken);
   if (!answer->program_warning.empty()) events_.tell(turn, "checkpoint_program", 2, answer->program_warning);
   if (answer->newest) stats_.note_bytes(answer->newest->bytes);
+  if (!answer->warning.empty()) events_.warn(answer->warning);
+  evaluators_.resume(turn, *answer);
   evaluators_.on_kept(turn, *answer);
   if (!is_waited_for) return;
   stage_.clear_deadline();

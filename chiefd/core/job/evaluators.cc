@@ -92,12 +92,24 @@ void Evaluators::take_up(const std::optional<EvaluationsRecord>& record) {
 }
 
 void Evaluators::persist(Turn& turn) {
+  is_kept_ = false;
   EvaluationsRecord record = book_.record();
   record.job = setup_.id;
   turn.persist(std::move(record));
 }
 
 // ---- the folder
+
+void Evaluators::resume(Turn& turn, const FolderAnswer& answer) {
+  // Without a checkpoint the job begins anew, so the evaluations are of another training.
+  const bool is_new = book_.record() == EvaluationsRecord();
+  if (!is_new || !answer.evaluations || !answer.newest || !is_at_work()) return;
+  if (!book_.resume(*answer.evaluations, rules()))
+    return events_.warn(
+        "the job compares its evaluations anew: those of the earlier job in its folder were compared by " +
+        answer.evaluations->metric + " (evaluate.metric, evaluate.better)");
+  persist(turn);
+}
 
 void Evaluators::on_kept(Turn& turn, const FolderAnswer& answer) {
   note_listed(turn, answer.kept.has_value());
@@ -125,11 +137,12 @@ void Evaluators::note_listed(Turn& turn, bool is_listed) {
   if (!is_listed) list_again_ = turn.now + kListingPause;
 }
 
-// Exports the best checkpoint, if best.safetensors is of another one.
+// Exports the best checkpoint, if best.safetensors is of another one. Lets the folder keep the book if it has changed.
 void Evaluators::keep_best(Turn& turn) {
   const std::vector<BestCheckpoint>& best = book_.record().best;
-  if (best.empty() || best.front().checkpoint.path == book_.record().exported) return;
-  list_folder(turn, best.front().checkpoint.path);
+  const bool is_exported = best.empty() || best.front().checkpoint.path == book_.record().exported;
+  if (is_exported && is_kept_) return;
+  list_folder(turn, is_exported ? "" : best.front().checkpoint.path);
 }
 
 void Evaluators::list_folder(Turn& turn, const std::string& best) {
@@ -143,6 +156,8 @@ void Evaluators::list_folder(Turn& turn, const std::string& best) {
                      {"disttrain.metric", setup_.config().evaluate.metric},
                      {"disttrain.value", std::to_string(first.value)}};
   }
+  work.evaluations = book_.kept(rules());
+  is_kept_ = true;
   listing_ = turn.next_ticket();
   turn.folder_work(setup_.id, *listing_, std::move(work));
 }
@@ -157,15 +172,22 @@ bool Evaluators::on_folder(Turn& turn, const FolderDone& done) {
     events_.tell(turn, "best_exported", 1,
                  "the best checkpoint so far is " + done.answer->exported + ": exported as best.safetensors");
   }
-  if (!warning.empty())
-    events_.tell(turn, "best_export_failed", 2,
-                 "the best checkpoint couldn't be exported; the job tries again after its next checkpoint: " + warning);
+  if (!warning.empty()) {
+    is_kept_ = false;
+    events_.tell(
+        turn, "best_export_failed", 2,
+        "the best checkpoint couldn't be exported, or the folder couldn't keep what the evaluations found; the "
+        "job tries again after its next checkpoint: " +
+            warning);
+  }
   if (done.answer && warning.empty())
     on_kept(turn, *done.answer);
   else if (done.answer && done.answer->kept)
     kept_ = *done.answer->kept;
   if (done.answer) note_listed(turn, done.answer->kept.has_value());
+  const bool is_kept = is_kept_;
   persist(turn);
+  is_kept_ = is_kept;  // the folder has the name of the exported checkpoint already
   check_final(turn);
   return true;
 }

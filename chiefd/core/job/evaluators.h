@@ -48,6 +48,8 @@ class Evaluators {
 
   // Called after a restart of the chief, with the journal's record.
   void take_up(const std::optional<EvaluationsRecord>& record);
+  // The shell has opened the folder for the first time. Takes over what evaluations of earlier jobs in it found.
+  void resume(Turn& turn, const FolderAnswer& answer);
   // The shell has listed the folder.
   void on_kept(Turn& turn, const FolderAnswer& answer);
   // Returns false if the work wasn't this part's.
@@ -120,6 +122,7 @@ class Evaluators {
   // The newest evaluation by a worker, if a checkpoint of the same step has the same parameters.
   std::optional<std::pair<Generation, EvaluationStatus>> by_worker_;
   std::optional<Ticket> listing_;  // of the KeepBest that is under way
+  bool is_kept_ = true;            // the folder keeps the book as it is now, or will when the listing is done
   bool awaits_all_ = false;
   Instant awaits_since_;
   std::uint32_t lost_at_end_ = 0;  // evaluators that were lost with an order while the job waited for them

@@ -199,6 +199,7 @@ class ClusterTest : public testing::Test {
   bool disk_is_held_ = false;
   std::vector<FolderWork> folder_work_;
   std::optional<RestorePoint> newest_;
+  std::optional<KeptEvaluations> evaluations_;  // what the folder keeps
   std::vector<KeptCheckpoint> kept_;  // the checkpoints that were committed
   std::optional<Error> folder_error_;
   bool folder_is_held_ = false;
@@ -260,7 +261,12 @@ class ClusterTest : public testing::Test {
           RestorePoint{answer.path, std::get<CommitAttempt>(work.work).generation, pacer_.global_step, pacer_, 0, {}};
       kept_.push_back({newest_->generation, newest_->step, newest_->path});
     }
-    if (const auto* keep = std::get_if<KeepBest>(&work.work)) answer.exported = keep->best;
+    if (const auto* keep = std::get_if<KeepBest>(&work.work)) {
+      answer.exported = keep->best;
+      if (keep->evaluations) evaluations_ = keep->evaluations;
+      if (evaluations_ && !keep->best.empty()) evaluations_->found.exported = keep->best;
+    }
+    if (std::holds_alternative<OpenFolder>(work.work)) answer.evaluations = evaluations_;
     if (!folder_is_unlisted_) answer.kept = kept_;
     const FolderDone done{work.job, work.ticket,
                           folder_error_ ? Result<FolderAnswer>(tl::unexpected(*folder_error_)) : answer};

@@ -113,5 +113,52 @@ TEST(EvaluationRules, TheKindOfAMetricSaysWhichValuesAreBetter) {
       "of these");
 }
 
+TEST_F(EvaluationBookTest, TheNextJobInTheFolderGoesOnWithWhatThisOneFound) {
+  note(10, 0.3);
+  note(20, 0.6);
+  note(30, 0.5);
+  EvaluationBook next;
+  ASSERT_TRUE(next.resume(book_.kept(rules_), rules_));
+  book_ = next;
+  EXPECT_EQ(best(), (std::vector<std::uint64_t>{10, 30}));
+  EXPECT_TRUE(book_.has_evaluated(at(20)));
+  note(30, 0.9);  // the job repeats this step
+  EXPECT_EQ(book_.record().without_progress, 2u);
+  note(40, 0.9);
+  EXPECT_NE(book_.record().early_end, "") << "the third in a row, counted over both jobs";
+  EXPECT_EQ(best(), (std::vector<std::uint64_t>{10, 30}));
+}
+
+TEST_F(EvaluationBookTest, AJobThatFinishedEarlyDoesSoAgainUnlessItsLimitIsLarger) {
+  for (const std::uint64_t step : {10, 20, 30, 40}) note(step, 0.5);
+  ASSERT_NE(book_.record().early_end, "");
+  EvaluationBook same;
+  ASSERT_TRUE(same.resume(book_.kept(rules_), rules_));
+  EXPECT_EQ(same.record().early_end, book_.record().early_end);
+  EvaluationBook larger;
+  rules_.stop_after = 4;
+  ASSERT_TRUE(larger.resume(book_.kept(rules_), rules_));
+  EXPECT_EQ(larger.record().early_end, "");
+}
+
+TEST_F(EvaluationBookTest, ValuesOfAnotherMetricAreNotCompared) {
+  note(10, 0.3);
+  const KeptEvaluations kept = book_.kept(rules_);
+  EvaluationBook next;
+  EXPECT_FALSE(next.resume(kept, {"auc", false, 3, 2}));
+  EXPECT_FALSE(next.resume(kept, {"loss", true, 3, 2}));
+  EXPECT_EQ(next.record(), EvaluationsRecord());
+}
+
+TEST_F(EvaluationBookTest, FewerBestAreKeptIfTheNextJobSaysSo) {
+  note(10, 0.3);
+  note(20, 0.2);
+  EvaluationBook next;
+  rules_.keep_best = 1;
+  ASSERT_TRUE(next.resume(book_.kept(rules_), rules_));
+  book_ = next;
+  EXPECT_EQ(best(), std::vector<std::uint64_t>{20});
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

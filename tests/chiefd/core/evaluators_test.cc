@@ -189,6 +189,44 @@ TEST_F(EvaluatorsTest, TheJobWaitsUntilItsFolderIsListed) {
   EXPECT_EQ(status(job).state, JobState::kFinished);
 }
 
+TEST_F(EvaluatorsTest, AJobThatIsSubmittedAgainKeepsItsBestCheckpoint) {
+  const JobId first = train_with(1, every_100(0, 1));
+  report_pacer(100, 0);
+  evaluate(first, 0.3);
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  ASSERT_EQ(status(first).state, JobState::kStopped);
+  const JobId second = submit(every_100(0, 1));
+  ASSERT_EQ(status(second).state, JobState::kRunning) << status(second).reason;
+  ASSERT_EQ(status(second).best.size(), 1u);
+  EXPECT_EQ(status(second).best.front().checkpoint.path, path(0));
+  EXPECT_EQ(orders().size(), 1u) << "it was evaluated already";
+  const std::size_t work = folder_work_.size();
+  report_pacer(200, 0);
+  evaluate(second, 0.9);
+  report_pacer(300, 0);
+  EXPECT_EQ(status(second).best.front().checkpoint.path, path(0));
+  for (std::size_t i = work; i < folder_work_.size(); ++i) {
+    if (const auto* keep = std::get_if<KeepBest>(&folder_work_[i].work)) {
+      EXPECT_EQ(keep->best, "") << "a worse one isn't exported";
+    }
+    if (const auto* commit = std::get_if<CommitAttempt>(&folder_work_[i].work)) {
+      EXPECT_EQ(commit->pinned.front(), path(0));
+    }
+  }
+}
+
+TEST_F(EvaluatorsTest, AJobThatBeginsAnewForgetsTheEvaluationsOfAnEmptiedFolder) {
+  evaluations_ = KeptEvaluations{"loss", false, {}};
+  evaluations_->found.best_value = 0.1;
+  evaluations_->found.without_progress = 7;
+  const JobId job = train_with(1, every_100(2));
+  for (const std::uint64_t step : {100, 200}) {
+    report_pacer(step, 0);
+    evaluate(job, 0.5);
+  }
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(EvaluatorsTest, IfNoEvaluatorIsThereAtTheEndAWorkerEvaluates) {
   const JobId job = train_with(1, every_100());
   lend_all(job);

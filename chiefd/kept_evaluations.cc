@@ -1,0 +1,112 @@
+#include "chiefd/kept_evaluations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "common/bounded_json.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kEvaluationsFormat = 1;
+
+std::string name_in_folder(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Json to_json(const KeptCheckpoint& checkpoint) {
+  return {{"name", name_in_folder(checkpoint.path)},
+          {"generation", checkpoint.generation.value},
+          {"step", checkpoint.step.value}};
+}
+
+std::uint64_t whole_number(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number_unsigned()) throw std::invalid_argument(std::string(key) + " isn't a whole number");
+  return value.get<std::uint64_t>();
+}
+
+double finite_number(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  if (!value.is_number() || !std::isfinite(value.get<double>()))
+    throw std::invalid_argument(std::string(key) + " isn't a number");
+  return value.get<double>();
+}
+
+std::string name_of(const Json& json, const char* key) {
+  const std::string name = json.at(key).get<std::string>();
+  if (name.find('/') != std::string::npos) throw std::invalid_argument("\"" + name + "\" isn't a checkpoint's name");
+  return name;
+}
+
+KeptCheckpoint checkpoint_of(const Json& json, const std::string& folder) {
+  return {Generation(whole_number(json, "generation")), Step(whole_number(json, "step")),
+          folder + "/" + name_of(json, "name")};
+}
+
+KeptEvaluations kept_of(const Json& json, const std::string& folder) {
+  if (whole_number(json, "format") != kEvaluationsFormat) throw std::invalid_argument("its format isn't 1");
+  KeptEvaluations kept;
+  kept.metric = json.at("metric").get<std::string>();
+  kept.is_higher_better = json.at("is_higher_better").get<bool>();
+  EvaluationsRecord& found = kept.found;
+  for (const Json& one : json.at("evaluated")) found.evaluated.push_back(checkpoint_of(one, folder));
+  std::sort(found.evaluated.begin(), found.evaluated.end());
+  if (found.evaluated.size() > kMaxEvaluatedKept) throw std::invalid_argument("it has too many checkpoints");
+  for (const Json& one : json.at("best"))
+    found.best.push_back({checkpoint_of(one, folder), finite_number(one, "value")});
+  if (found.best.size() > kMaxKeptBest) throw std::invalid_argument("it has too many best checkpoints");
+  if (!json.at("best_value").is_null()) found.best_value = finite_number(json, "best_value");
+  found.best_step = Step(whole_number(json, "best_step"));
+  found.counted = Step(whole_number(json, "counted"));
+  found.without_progress =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(whole_number(json, "without_progress"), UINT32_MAX));
+  if (const std::string exported = name_of(json, "exported"); !exported.empty())
+    found.exported = folder + "/" + exported;
+  return kept;
+}
+
+}  // namespace
+
+std::string encode_evaluations(const KeptEvaluations& kept) {
+  const EvaluationsRecord& found = kept.found;
+  Json evaluated = Json::array();
+  for (const KeptCheckpoint& checkpoint : found.evaluated) evaluated.push_back(to_json(checkpoint));
+  Json best = Json::array();
+  for (const BestCheckpoint& one : found.best) {
+    best.push_back(to_json(one.checkpoint));
+    best.back()["value"] = one.value;
+  }
+  // Infinity has no form in JSON. A job whose best value is infinite begins the comparison anew.
+  const bool is_finite = found.best_value && std::isfinite(*found.best_value);
+  return Json{{"format", kEvaluationsFormat},
+              {"metric", kept.metric},
+              {"is_higher_better", kept.is_higher_better},
+              {"evaluated", std::move(evaluated)},
+              {"best", std::move(best)},
+              {"best_value", is_finite ? Json(*found.best_value) : Json(nullptr)},
+              {"best_step", found.best_step.value},
+              {"counted", found.counted.value},
+              {"without_progress", found.without_progress},
+              {"exported", name_in_folder(found.exported)}}
+             .dump(1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::string& folder) {
+  const std::string path = folder + "/" + kEvaluationsName;
+  const Json json = parse_bounded_json(text);
+  if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
+  try {
+    return kept_of(json, folder);
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kData, path + " is damaged: " + error.what());
+  }
+}
+
+}  // namespace disttrain::chiefd
