@@ -9,6 +9,7 @@
 #include "chiefd/traces/trace_report.h"
 #include "common/config/reader/reader.h"
 #include "common/daemon/clock.h"
+#include "common/daemon/crash.h"
 #include "common/daemon/random.h"
 #include "common/daemon/startup.h"
 #include "common/printable.h"
@@ -26,9 +27,9 @@ constexpr std::size_t kMaxQueuedToTask = std::size_t{192} << 20;
 std::map<JobId, RecoveredJob> recovered_jobs(const JournalState& journal) {
   std::map<JobId, RecoveredJob> jobs;
   for (const auto& [id, job] : journal.jobs) {
-    const bool is_ended = is_final(job.state);
-    jobs.emplace(id, RecoveredJob{job, !is_ended ? config::read_job(job.submitted.toml, job.submitted.name)
-                                                 : Result<JobConfig>(JobConfig{})});
+    const bool is_done = job.state == JobState::kFinished;  // a job that failed or was stopped may be submitted again
+    jobs.emplace(id, RecoveredJob{job, !is_done ? config::read_job(job.submitted.toml, job.submitted.name)
+                                                : Result<JobConfig>(JobConfig{})});
   }
   return jobs;
 }
@@ -79,10 +80,13 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
         });
       });
   events_ = state.events;
+  for (const auto& [id, job] : state.jobs)
+    if (!is_final(job.state) && job.state != JobState::kQueued) daemon::note_work(id.value);  // only one job runs
   std::map<JobId, RecoveredJob> jobs = recovered_jobs(state);
-  cluster_ = std::make_unique<Cluster>(
-      Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed,
-                     EventClocks{daemon::wall_nanoseconds(), daemon::uptime_nanoseconds()}, setup.incarnation});
+  cluster_ =
+      std::make_unique<Cluster>(Cluster::Setup{config_, std::move(state), std::move(jobs), setup.seed,
+                                               EventClocks{daemon::wall_nanoseconds(), daemon::uptime_nanoseconds()},
+                                               setup.incarnation, std::move(setup.crashes)});
   metrics_ = std::make_unique<ChiefMetrics>(config_, *cluster_);
   log_.set_listener([this, alive = std::weak_ptr<bool>(is_alive_)] {
     asio::post(loop_, [this, alive] {
@@ -110,6 +114,8 @@ void Chief::collect(metrics::Page& page) const {
 
 void Chief::step(const Event& event) {
   carry_out(cluster_->step(daemon::now(), event));
+  const std::optional<JobId> job = cluster_->current_or_last();
+  daemon::note_work(job && !cluster_->has_ended(*job) ? job->value : 0);
 }
 
 void Chief::carry_out(Actions actions) {
@@ -420,6 +426,8 @@ void Chief::act(const Probe& action) {
 }
 
 void Chief::act(const Persist& action) {
+  if (const auto* submitted = std::get_if<SubmittedRecord>(&action.record))
+    spans_[submitted->job].begin = daemon::wall_nanoseconds();
   if (const auto* event = std::get_if<EventRecord>(&action.record)) {
     EventRecord stamped = std::get<EventRecord>(bounded(*event));
     stamped.wall_nanoseconds = daemon::wall_nanoseconds();
@@ -445,8 +453,6 @@ void Chief::act(const CloseFolder& action) {
 
 void Chief::act(const AnswerClient& action) {
   const PeerId client(action.client.value);
-  if (const auto* submitted = std::get_if<JobSubmitted>(&action.answer))
-    spans_[submitted->job].begin = daemon::wall_nanoseconds();
   std::visit([this, client](const auto& message) { answer(client, message); }, action.answer);
 }
 

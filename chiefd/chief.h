@@ -51,8 +51,9 @@ class Chief {
     // The address of the chief's /metrics page. "": the chief serves none.
     std::string metrics_address{};
     JournalFile::Opened journal;
-    std::uint64_t seed = 0;     // random
-    Incarnation incarnation{};  // of this process
+    std::uint64_t seed = 0;                    // random
+    Incarnation incarnation{};                 // of this process
+    std::map<JobId, std::uint32_t> crashes{};  // see Cluster::Setup
     // Called with the chief's address as soon as the chief listens.
     std::function<void(const std::string&)> on_listening;
     // Called when the chief can't go on, for example because its port is in use or its disk has failed.
@@ -176,8 +177,8 @@ class Chief {
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<ChiefMetrics> metrics_;
   std::unique_ptr<JournalWriter> journal_;
-  std::unique_ptr<FolderKeeper> folders_;
   checkpoint::DiskFiles disk_files_;
+  std::unique_ptr<FolderKeeper> folders_;
   std::unique_ptr<transport::Listener> listener_;
   asio::steady_timer timer_;
   std::map<PeerId, std::unique_ptr<Peer>> peers_;

@@ -132,6 +132,8 @@ void Chief::on_request(Peer& client, const wire::ControlMessage& message) {
   if (const auto* request = std::get_if<EventsRequest>(&message)) return give_events(client, *request);
   if (const auto* request = std::get_if<SaveRequest>(&message))
     return step(Save{ClientId(client.id().value), request->job});
+  if (const auto* request = std::get_if<ResubmitRequest>(&message))
+    return step(Resubmit{ClientId(client.id().value), request->job});
   if (const auto* request = std::get_if<StopRequest>(&message))
     return step(chiefd::Stop{ClientId(client.id().value), request->job, request->kill, *client.user});
   answer(client.id(), Refused{ErrorCode::kUsage, std::string("a client can't ask for ") + wire::name_of(message)});

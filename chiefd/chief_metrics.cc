@@ -1,5 +1,6 @@
 #include "chiefd/chief_metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -41,7 +42,7 @@ ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
                  "Accusation",    "Heartbeat",        "LogLines",      "CheckpointPrepared",
                  "ShardWritten",  "CheckpointFailed", "LeaveRequest",  "CheckpointRequest",
                  "TraceEvents",   "SubmitJob",        "StatusRequest", "StopRequest",
-                 "LogsRequest",   "SaveRequest",      "EventsRequest"}) {
+                 "LogsRequest",   "SaveRequest",      "EventsRequest", "ResubmitRequest"}) {
   for (const JobState state : {JobState::kFinished, JobState::kFailed, JobState::kStopped})
     ended_[to_string(state)] = 0;
 }
@@ -118,6 +119,14 @@ void ChiefMetrics::collect_job(const JobStatus& status, double unix_now, Page& p
   for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(JobState::kStopped); ++i) {
     const auto state = static_cast<JobState>(i);
     page.set(metrics::kJobState, {job, to_string(state)}, state == status.state ? 1 : 0);
+  }
+  for (const auto& [role, name] : {std::pair(Role::kPs, "ps"), std::pair(Role::kWorker, "worker")}) {
+    const auto is_it = [role = role](const Absence& absence) { return absence.role == role; };
+    const auto absence = std::find_if(status.absences.begin(), status.absences.end(), is_it);
+    const bool is_one = absence != status.absences.end();
+    page.set(metrics::kJobAbsence, {job, name}, is_one ? to_seconds(status.as_of - absence->since) : 0.0);
+    page.set(metrics::kJobAbsenceLimit, {job, name},
+             is_one ? to_seconds(absence->limit.value_or(Duration::zero())) : 0.0);
   }
   for (std::uint8_t i = 0; i < kUses; ++i)
     page.set(metrics::kGoodput, {job, to_string(static_cast<Use>(i))},

@@ -1,11 +1,14 @@
 // chiefd: the chief of a cluster. main() reads the options and the cluster file, opens the journal, and then runs the
 // chief's loop until the chief is told to end.
 #include <asio/io_context.hpp>
+#include <cstdint>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "chiefd/chief.h"
+#include "chiefd/crash_book.h"
 #include "chiefd/journal/disk.h"
 #include "chiefd/status_page/status_page.h"
 #include "common/counted.h"
@@ -78,6 +81,13 @@ int main(int argc, char** argv) {
       daemon::kTriesWithoutEnd);
   if (!opened) return daemon::report(log, opened.error());
 
+  const Result<chiefd::CrashBook> crashes = chiefd::CrashBook::open(cluster.chief.state_directory);
+  if (crashes)
+    daemon::note_crashes_in(crashes->file());
+  else
+    log.warn("the chief can't count its crashes, so it can't set aside a job that crashes it: " +
+             crashes.error().message);
+
   asio::io_context loop(1);
   Result<std::unique_ptr<daemon::HttpEndpoint>> http = daemon::open_endpoint(
       loop, *startup, [&] { return transport::try_to_listen(loop, transport, startup->listen_address); });
@@ -94,6 +104,7 @@ int main(int argc, char** argv) {
                                            .journal = std::move(*journal),
                                            .seed = daemon::draw_number(),
                                            .incarnation = startup->incarnation,
+                                           .crashes = crashes ? crashes->crashes() : std::map<JobId, std::uint32_t>(),
                                            .on_listening = {},
                                            .on_failed = [&loop, &log, &exit_code](const Error& error) {
                                              exit_code = daemon::report(log, error);

@@ -146,6 +146,15 @@ json waits_for_json(const JobStatus& status, const ChiefStatus& chief) {
   return list;
 }
 
+json absences_json(const JobStatus& status, const ChiefStatus& chief) {
+  json list = json::array();
+  for (const Absence& one : status.absences)
+    list.push_back({{"role", one.role == Role::kPs ? "ps" : "worker"},
+                    {"since", to_unix_seconds(chief.wall_nanoseconds - (status.as_of - one.since).count())},
+                    {"limit", one.limit ? json(to_seconds(*one.limit)) : json(nullptr)}});
+  return list;
+}
+
 json root_cause_json(const std::optional<RootCause>& cause, const LogStore& logs, const LogFilter& of_job) {
   if (!cause) return nullptr;
   return {{"task", disttrain::to_string(cause->task)},
@@ -167,6 +176,8 @@ json to_json(const JobStatus& status, const ChiefStatus& chief, const LogStore& 
           {"state", to_string(status.state)},
           {"reason", status.reason},
           {"waits_for", waits_for_json(status, chief)},
+          {"absences", absences_json(status, chief)},
+          {"resubmitted_as", status.resubmitted_as ? json(status.resubmitted_as->value) : json(nullptr)},
           {"code", status.code ? json(static_cast<int>(*status.code)) : json(nullptr)},
           {"global_step", status.global_step},
           {"steps_target", status.steps_target},

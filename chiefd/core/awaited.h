@@ -38,6 +38,15 @@ struct Awaited {
   bool operator==(const Awaited&) const = default;
 };
 
+// The job can't go on because tasks of this role (kPs or kWorker) are away. See job/absences.h.
+struct Absence {
+  Role role = Role::kPs;
+  Instant since;                  // for workers: or when a worker that may join has last made progress
+  std::optional<Duration> limit;  // after this time the job fails. None: it waits until the tasks are back
+
+  bool operator==(const Absence&) const = default;
+};
+
 // "ps/0, worker/1, 2 more workers".
 std::string to_string(const std::vector<Awaited>& awaited);
 

@@ -21,7 +21,8 @@ Cluster::Cluster(Setup setup)
       tasks_(config_, timeouts_),
       last_job_(setup.journal.last_job),
       past_events_(std::move(setup.journal.events)),
-      begun_at_(setup.clocks) {
+      begun_at_(setup.clocks),
+      crashes_(std::move(setup.crashes)) {
   DISTTRAIN_CHECK_NE(journal_.value, 0u);
   const auto& chiefs = setup.journal.chiefs;
   for (Term term = setup.journal.term; chiefs.count(term) != 0 && former_chiefs_.size() < kMaxFormerChiefs;
@@ -32,12 +33,14 @@ Cluster::Cluster(Setup setup)
     submission.toml = recovered.journaled.submitted.toml;
     submission.warmup_steps = recovered.journaled.submitted.warmup_steps;
     submission.awaited_workers = recovered.journaled.submitted.awaited_workers;
+    submission.resubmit_of = recovered.journaled.submitted.resubmit_of;
+    submission.resubmits = recovered.journaled.submitted.resubmits;
     if (recovered.config) submission.config = *recovered.config;
     submission.config.job.name = recovered.journaled.submitted.name;
     jobs_[id] = std::make_unique<Job>(setup_of(id, std::move(submission)));
     const JobState state = recovered.journaled.state;
     const bool was_running = !is_final(state) && state != JobState::kQueued;
-    if (was_running && recovered.config)
+    if (was_running && recovered.config && !crashes_the_chief(id))
       left_running_[id] = recovered.journaled;
     else
       jobs_[id]->restore(recovered.journaled);
@@ -64,8 +67,19 @@ Actions Cluster::start(Instant now) {
     if (const auto problem = unreadable_.find(id); problem != unreadable_.end()) {
       job->fail(turn, Error{ErrorCode::kConfig, "this version of chiefd can't read the job's file: " + problem->second},
                 std::nullopt);
+    } else if (crashes_the_chief(id)) {
+      job->fail(
+          turn,
+          Error{ErrorCode::kSoftware,
+                "the chief has crashed " + std::to_string(crashes_.at(id)) +
+                    " times while it worked for this job, so it goes on without the job: the line \"crashed\" in the "
+                    "chief's log has the reason. `disttrain resubmit " +
+                    job->name() + "` tries it again"},
+          std::nullopt);
     }
   }
+  // The former chief may have died after it wrote that a job has failed, and before it wrote the next submission.
+  for (const JobId id : jobs()) resubmit_failed(now, id, actions);
   if (DISTTRAIN_MUTANT(kTermNotDurable)) actions.push_back(Listen{});
   return actions;
 }
@@ -74,6 +88,7 @@ Actions Cluster::step(Instant now, const Event& event) {
   now = awake(now);
   Actions actions;
   std::visit([&](const auto& e) { on(now, e, actions); }, event);
+  if (current_) resubmit_failed(now, *current_, actions);
   let_leavers_go(now, actions);
   advance_queue(now, actions);
 #ifdef DISTTRAIN_CHECK_EACH_STEP
@@ -265,6 +280,7 @@ void Cluster::on(Instant now, const Persisted& event, Actions& actions) {
     term_ticket_.reset();
     actions.push_back(Listen{});
   }
+  std::erase_if(unwritten_jobs_, [&event](const auto& entry) { return entry.second == event.ticket; });
   for (auto answer = answers_.extract(event.ticket); !answer.empty(); answer = answers_.extract(event.ticket))
     actions.push_back(std::move(answer.mapped()));
   Turn turn = this->turn(now, actions);

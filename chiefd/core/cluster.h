@@ -28,6 +28,9 @@ struct RecoveredJob {
   Result<JobConfig> config;
 };
 
+// A chief that has crashed so often while it worked for a job fails this job at its next start.
+inline constexpr std::uint32_t kMostCrashes = 2;
+
 class Cluster {
  public:
   struct Setup {
@@ -39,6 +42,9 @@ class Cluster {
     std::uint64_t seed = 0;  // a random number, from which the secrets of channels are made
     EventClocks clocks{};    // now
     Incarnation self{};      // this process's
+    // How often former chiefs have crashed while they worked for a job. A job with kMostCrashes crashes fails at the
+    // start, because it would crash this chief too.
+    std::map<JobId, std::uint32_t> crashes{};
   };
   explicit Cluster(Setup setup);
   Cluster(const Cluster&) = delete;
@@ -83,6 +89,7 @@ class Cluster {
   void on(Instant now, const TaskMessage& event, Actions& actions);
   void on(Instant now, const ProbeDone& event, Actions& actions);
   void on(Instant now, const Submit& event, Actions& actions);
+  void on(Instant now, const Resubmit& event, Actions& actions);
   void on(Instant now, const chiefd::Stop& event, Actions& actions);
   void on(Instant now, const Save& event, Actions& actions);
   void on(Instant now, const Persisted& event, Actions& actions);
@@ -104,10 +111,19 @@ class Cluster {
   Turn turn(Instant now, Actions& actions) { return Turn{now, term_, tasks_, last_ticket_, actions}; }
   Job* current();
   std::string name_of_current();  // "": none
-  Status check_submission(const Submit& event) const;
+  Status check_submission(const Submission& submission, bool goes_on) const;
+  // Why the job can't be submitted again. None: it can.
+  Status check_resubmission(const std::string& name, const std::optional<JobId>& id) const;
+  // Adds a job to the queue. The record with the returned ticket makes it durable.
+  Ticket enqueue(Instant now, Submission submission, Actions& actions);
+  // If the job has failed and job.on_failure says so, submits it again. Does nothing if that was done before.
+  void resubmit_failed(Instant now, JobId id, Actions& actions);
+  bool crashes_the_chief(JobId id) const;
+  // The job that was submitted in place of this one. None: there is none.
+  std::optional<JobId> successor(JobId id) const;
   // The job of this name that hasn't ended. Null: there is none.
   const Job* unended(const std::string& name) const;
-  Error name_is_taken(const Job& by, const Submit& event) const;
+  Error name_is_taken(const Job& by, const Submission& submission, bool goes_on) const;
   void tell_job(Instant now, const Findings& findings, Actions& actions);
   // Begins the next job if no job is running.
   void advance_queue(Instant now, Actions& actions);
@@ -141,6 +157,7 @@ class Cluster {
   Ticket last_ticket_;
   std::optional<Ticket> term_ticket_;            // the ticket of the term's record, until this record is durable
   std::multimap<Ticket, AnswerClient> answers_;  // answers that wait until the record with the ticket is durable
+  std::map<JobId, Ticket> unwritten_jobs_;       // jobs that no client has submitted, until they are durable
   Ticket stop_ticket_;                           // the ticket with which the newest stop or kill went into the journal
   JobId last_job_;
   std::map<JobId, std::unique_ptr<Job>> jobs_;
@@ -149,6 +166,7 @@ class Cluster {
   std::deque<EventRecord> past_events_;         // until start()
   const EventClocks begun_at_;
   std::map<JobId, std::string> unreadable_;                // jobs whose file this version can't parse, and why
+  const std::map<JobId, std::uint32_t> crashes_;           // see Setup
   std::map<JobId, std::string> traces_;                    // the path of the newest trace of each job that has one
   std::map<JobId, std::map<TaskId, TaskFigures>> frozen_;  // the figures at the end of each ended job
 };

@@ -39,15 +39,14 @@ const Job* Cluster::unended(const std::string& name) const {
   return nullptr;
 }
 
-Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
+Error Cluster::name_is_taken(const Job& by, const Submission& submission, bool goes_on) const {
   const std::string is_there =
       "job " + by.name() + " (number " + std::to_string(by.id().value) + ") is " + to_string(by.state()) + " already";
-  if (!event.goes_on)
+  if (!goes_on)
     return Error{ErrorCode::kConfig,
                  is_there + ": wait until it has ended, stop it, or give the new job another name with job.name"};
   return Error{ErrorCode::kConfig,
-               is_there + ", and its file differs from this one (" +
-                   difference(by.submission().toml, event.submission.toml) +
+               is_there + ", and its file differs from this one (" + difference(by.submission().toml, submission.toml) +
                    "): set job.name to start a second job, or submit the unchanged file to go on with the first job. "
                    "To end the first job, submit the unchanged file and then run `disttrain kill " +
                    by.name() + "`. Or, while no chief runs, remove " + config_.chief.state_directory + "/journal and " +
@@ -55,9 +54,9 @@ Error Cluster::name_is_taken(const Job& by, const Submit& event) const {
                    "/journal.mark: the cluster then forgets all its jobs, but keeps their checkpoints"};
 }
 
-Status Cluster::check_submission(const Submit& event) const {
-  const Submission& submission = event.submission;
-  if (const Job* namesake = unended(submission.config.job.name)) return tl::unexpected(name_is_taken(*namesake, event));
+Status Cluster::check_submission(const Submission& submission, bool goes_on) const {
+  if (const Job* namesake = unended(submission.config.job.name))
+    return tl::unexpected(name_is_taken(*namesake, submission, goes_on));
   const auto waiting = static_cast<std::ptrdiff_t>(queued());
   // If no job is running, the first job in the queue begins at once, so the limit doesn't count it.
   const std::ptrdiff_t most = config_.chief.max_queued_jobs + (current_ ? 0 : 1);
@@ -97,20 +96,103 @@ void Cluster::on(Instant now, const Submit& event, Actions& actions) {
       actions.push_back(answer);
     return;
   }
-  if (Status status = check_submission(event); !status) {
+  if (Status status = check_submission(event.submission, event.goes_on); !status) {
     actions.push_back(AnswerClient{event.client, Refused{status.error().code, status.error().message}});
     return;
   }
   const std::uint32_t ahead = ahead_of(nullptr);
+  const Ticket ticket = enqueue(now, event.submission, actions);
+  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{last_job_, ahead}});
+  if (DISTTRAIN_MUTANT(kAcceptedBeforeDurable))
+    actions.push_back(AnswerClient{event.client, JobSubmitted{last_job_, ahead}});
+}
+
+Ticket Cluster::enqueue(Instant now, Submission submission, Actions& actions) {
   const JobId id = last_job_ = last_job_.next();
-  const Submission& submission = event.submission;
   Turn turn = this->turn(now, actions);
-  const Ticket ticket = turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml,
-                                                     submission.warmup_steps, submission.awaited_workers});
-  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{id, ahead}});
-  if (DISTTRAIN_MUTANT(kAcceptedBeforeDurable)) actions.push_back(AnswerClient{event.client, JobSubmitted{id, ahead}});
-  jobs_[id] = std::make_unique<Job>(setup_of(id, submission));
+  const Ticket ticket =
+      turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps,
+                                   submission.awaited_workers, submission.resubmit_of, submission.resubmits});
+  jobs_[id] = std::make_unique<Job>(setup_of(id, std::move(submission)));
   forget_old_jobs();
+  return ticket;
+}
+
+// ---- jobs that are submitted again
+
+Status Cluster::check_resubmission(const std::string& name, const std::optional<JobId>& id) const {
+  if (!id) return fail(ErrorCode::kUsage, name.empty() ? "no job was submitted yet" : "there is no job " + name);
+  const Job& job = *jobs_.at(*id);
+  const std::string which = "job " + job.name() + " (number " + std::to_string(id->value) + ")";
+  if (!is_final(job.state()))
+    return fail(ErrorCode::kUsage, which + " is " + to_string(job.state()) +
+                                       ": only a job that has failed or was stopped can be submitted again");
+  if (job.state() == JobState::kFinished)
+    return fail(ErrorCode::kUsage, which +
+                                       " has finished, so nothing of it is left to do: to train it further, submit "
+                                       "its file with more steps or epochs");
+  if (const auto unreadable = unreadable_.find(*id); unreadable != unreadable_.end())
+    return fail(ErrorCode::kConfig,
+                "this version of chiefd can't read the file of " + which + ": " + unreadable->second);
+  if (job.submission().config.checkpoint.directory.empty())
+    return fail(ErrorCode::kUsage, which +
+                                       " takes no checkpoints, so there is nothing to go on from: to begin anew, "
+                                       "submit its file");
+  return check_submission(job.submission(), false);
+}
+
+void Cluster::on(Instant now, const Resubmit& event, Actions& actions) {
+  const std::optional<JobId> id = find(event.job);
+  if (const Status status = check_resubmission(event.job, id); !status) {
+    actions.push_back(AnswerClient{event.client, Refused{status.error().code, status.error().message}});
+    return;
+  }
+  const std::uint32_t ahead = ahead_of(nullptr);
+  Submission submission = jobs_.at(*id)->submission();
+  submission.resubmit_of = *id;
+  submission.resubmits = 0;
+  const Ticket ticket = enqueue(now, std::move(submission), actions);
+  answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{last_job_, ahead}});
+}
+
+// The job is submitted in the same step in which it fails. So a client that hears of the failure hears of the next job
+// too, and no other job can take the name in between.
+void Cluster::resubmit_failed(Instant now, JobId id, Actions& actions) {
+  const auto failed = jobs_.find(id);
+  if (failed == jobs_.end() || crashes_the_chief(id)) return;
+  const Job& job = *failed->second;
+  const JobSection& rules = job.submission().config.job;
+  if (rules.on_failure != OnFailure::kResubmit || job.state() != JobState::kFailed || !job.may_succeed_later()) return;
+  // Only the newest job of its name. A user may have submitted the job again already.
+  const auto is_later = [&](const auto& entry) { return entry.first > id && entry.second->name() == job.name(); };
+  if (std::any_of(jobs_.begin(), jobs_.end(), is_later)) return;
+  const std::uint32_t resubmits = job.submission().resubmits;
+  if (resubmits >= rules.max_resubmits) return;
+  Submission submission = job.submission();
+  submission.resubmit_of = id;
+  ++submission.resubmits;
+  const std::string name = job.name();
+  const std::uint64_t step = job.reached().value;
+  const std::string bound = std::to_string(rules.max_resubmits);
+  const Ticket ticket = enqueue(now, std::move(submission), actions);  // may forget the failed job
+  unwritten_jobs_[last_job_] = ticket;
+  const std::string text = "the job has failed and is submitted again as job " + std::to_string(last_job_.value) +
+                           "; this is number " + std::to_string(resubmits + 1) + " of at most " + bound +
+                           " (job.max_resubmits)";
+  actions.push_back(Note{2, "job " + name + " (" + std::to_string(id.value) + "): " + text, kResubmitted, name, step});
+  Turn turn = this->turn(now, actions);
+  turn.persist(EventRecord{0, id, kResubmitted, "", step, text});
+}
+
+bool Cluster::crashes_the_chief(JobId id) const {
+  const auto crashes = crashes_.find(id);
+  return crashes != crashes_.end() && crashes->second >= kMostCrashes;
+}
+
+std::optional<JobId> Cluster::successor(JobId id) const {
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [id](const auto& entry) { return entry.second->submission().resubmit_of == id; });
+  return found == jobs_.end() ? std::nullopt : std::optional(found->first);
 }
 
 void Cluster::on(Instant now, const chiefd::Stop& event, Actions& actions) {
@@ -177,7 +259,9 @@ std::optional<Ticket> Cluster::ticket_of(JobId id) const {
     const JobSubmitted* submitted = std::get_if<JobSubmitted>(&entry.second.answer);
     return submitted != nullptr && submitted->job == id;
   });
-  return found == answers_.end() ? std::nullopt : std::optional(found->first);
+  if (found != answers_.end()) return found->first;
+  const auto unwritten = unwritten_jobs_.find(id);
+  return unwritten == unwritten_jobs_.end() ? std::nullopt : std::optional(unwritten->second);
 }
 
 void Cluster::forget_old_jobs() {

@@ -109,6 +109,7 @@ JobStatus Cluster::status(JobId id, Instant now) const {
   const bool has_figures_of_its_own = current_ == id && frozen_.count(id) == 0;
   status.tasks = has_figures_of_its_own ? tasks(now) : tasks_beside(id, now);
   status.waits_for = job.waits_for(tasks_, now - slept_);
+  if (is_final(status.state)) status.resubmitted_as = successor(id);
   if (const auto trace = traces_.find(id); trace != traces_.end()) status.trace = trace->second;
   return status;
 }

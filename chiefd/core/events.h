@@ -39,6 +39,8 @@ struct Submission {
   std::uint64_t warmup_steps = 0;
   // The job doesn't begin before this many workers are ready. Once it has begun, it needs only job.min_workers workers.
   std::uint32_t awaited_workers = 0;
+  JobId resubmit_of{};          // see SubmittedRecord
+  std::uint32_t resubmits = 0;  // see SubmittedRecord
 };
 
 // ---- events
@@ -68,6 +70,11 @@ struct Submit {
   Submission submission;
   bool goes_on = false;  // if a job with the same file hasn't ended yet, go on with that job and start no other
 };
+// Submits a job again that has failed or was stopped.
+struct Resubmit {
+  ClientId client;
+  std::string job;  // as in Stop
+};
 struct Stop {
   ClientId client;
   std::string job;  // the job's number or name. "": the current job
@@ -93,13 +100,6 @@ struct RestorePoint {
   std::map<TaskId, Step> worker_clocks;  // the number of steps that each worker itself had done
   std::uint64_t bytes = 0;               // of its shards' files
 };
-// The result of FolderWork.
-struct FolderAnswer {
-  // After OpenFolder, FindNewest and SetAside: the newest checkpoint that can be used.
-  std::optional<RestorePoint> newest;
-  // The highest generation of the checkpoints in the folder, whether they can be used or not.
-  Generation newest_generation;
-  // The mark that the folder holds. A ps that finds this mark knows that it sees the same folder as the chief.
 // What the evaluations of a job found, as the job's folder keeps it (chiefd/kept_evaluations.h). Of the record, the
 // job, the newest evaluation and the reason of an early end aren't kept.
 struct KeptEvaluations {
@@ -108,6 +108,13 @@ struct KeptEvaluations {
   EvaluationsRecord found;
   bool operator==(const KeptEvaluations&) const = default;
 };
+// The result of FolderWork.
+struct FolderAnswer {
+  // After OpenFolder, FindNewest and SetAside: the newest checkpoint that can be used.
+  std::optional<RestorePoint> newest;
+  // The highest generation of the checkpoints in the folder, whether they can be used or not.
+  Generation newest_generation;
+  // The mark that the folder holds. A ps that finds this mark knows that it sees the same folder as the chief.
   std::uint64_t mark = 0;
   // The checkpoints that can't be used or are gone, each with the reason.
   std::vector<std::string> broken;
@@ -118,6 +125,8 @@ struct KeptEvaluations {
   std::optional<std::vector<KeptCheckpoint>> kept{};
   // After KeepBest: the path of the checkpoint that was exported. "": none was.
   std::string exported{};
+  // After OpenFolder: what the evaluations of earlier jobs in this folder found. None: nothing is kept there.
+  std::optional<KeptEvaluations> evaluations{};
   // Which part of the work has failed, although the rest is done. "": nothing has failed.
   std::string warning;
   // After FindInit: a sentence about the variables of the file that the job ignores. "": there are none.
@@ -125,8 +134,6 @@ struct KeptEvaluations {
   // After OpenFolder and CommitAttempt: why checkpoints don't keep the job's program, said once. "": they do.
   std::string program_warning;
 };
-  // After OpenFolder: what the evaluations of earlier jobs in this folder found. None: nothing is kept there.
-  std::optional<KeptEvaluations> evaluations{};
 struct FolderDone {
   JobId job;
   Ticket ticket;
@@ -146,8 +153,8 @@ struct TraceWritten {
 // Some time has passed. The shell sends a tick at least every Timeouts::interval.
 struct Tick {};
 
-using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, chiefd::Stop, Save, Persisted,
-                           FolderDone, Reconfigured, TraceWritten, Tick>;
+using Event = std::variant<TaskJoined, ConnectionLost, TaskMessage, ProbeDone, Submit, Resubmit, chiefd::Stop, Save,
+                           Persisted, FolderDone, Reconfigured, TraceWritten, Tick>;
 
 // ---- actions
 
@@ -240,6 +247,7 @@ struct KeepBest {
   std::string best;
   bool has_average = false;
   std::map<std::string, std::string> metadata{};
+  std::optional<KeptEvaluations> evaluations{};
 };
 struct FolderWork {
   JobId job;
@@ -247,7 +255,6 @@ struct FolderWork {
   std::variant<OpenFolder, FindNewest, FindInit, SetAside, BeginAttempt, CommitAttempt, KeepBest> work;
 };
 // Releases the folder's lock. The shell doesn't answer this.
-  std::optional<KeptEvaluations> evaluations{};
 struct CloseFolder {
   JobId job;
 };

@@ -42,6 +42,11 @@ bool Job::is_released() const {
   return parts_->stage.is(Stage::kReleased);
 }
 
+bool Job::may_succeed_later() const {
+  const std::optional<ErrorCode>& code = parts_->condition.code();  // none: the workers had opened the job
+  return !code || *code == ErrorCode::kUnavailable;
+}
+
 bool Job::has_begun() const {
   return parts_->condition.has_begun();
 }
@@ -307,6 +312,7 @@ void Job::on_tick(Turn& turn) {
   parts.suspicions.review(turn);
   parts.link_failures.review(turn);
   if (parts.task_losses.check_silence(turn)) return;
+  if (parts.absences.review(turn)) return;
   parts.late_disk.review(turn);
   if (parts.deadlines.check(turn)) return;
   parts.invitations.invite_again(turn);

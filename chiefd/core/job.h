@@ -32,8 +32,9 @@
 //
 // A job can fail or be stopped in any state that isn't final. The next job starts when all tasks have closed the job.
 // The chief waits for their answers for at most Timeouts::close, or for twice that time if the workers close the job
-// before the ps tasks. Every wait has a deadline. If an action must not happen before a record is durable, Job returns
-// it only after the event Persisted for this record.
+// before the ps tasks. Every wait has a deadline. The wait for tasks that are away may be without a limit; then its
+// deadlines are those of the chief's reports about it (job/absences.h). If an action must not happen before a record is
+// durable, Job returns it only after the event Persisted for this record.
 //
 // Cluster calls only Job. Job passes each event to its parts, which are in chiefd/core/job/. Each part has its own
 // state and makes its own decisions:
@@ -47,6 +48,7 @@
 //   link_failures, reachability            decide when tasks can't reach each other.
 //   suspicions                             decides which task is to blame for a failure.
 //   deadlines, late_disk                   decide when a stage or the chief's own disk takes too long.
+//   absences                               bounds and reports the wait for tasks that are away.
 //   checkpoint_schedule, checkpointing, checkpoint_folder, savers
 //                                          take the checkpoints.
 //   leaving                                decides when a task that was told to end may leave.
@@ -100,6 +102,9 @@ class Job {
   bool has_told_to_close() const;
   // Returns true if the job has ended and no task holds anything of it any more.
   bool is_released() const;
+  // For a failed job: true if the same job may succeed when it is submitted again. It may if it has trained, or has
+  // waited in vain for a task. Otherwise something is wrong with its file, its data or its folder.
+  bool may_succeed_later() const;
   // Returns true if the job has left the queue, under this chief or under a former one.
   bool has_begun() const;
   // The job's status without the state of the tasks, which Cluster adds.

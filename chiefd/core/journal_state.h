@@ -46,6 +46,8 @@ struct SubmittedRecord {
   std::string toml;
   std::uint64_t warmup_steps = 0;
   std::uint32_t awaited_workers = 0;
+  JobId resubmit_of{};          // the job whose file was submitted again. 0: a client has submitted the file
+  std::uint32_t resubmits = 0;  // how many jobs in a row job.on_failure has submitted again, this one included
   bool operator==(const SubmittedRecord&) const = default;
 };
 
@@ -252,6 +254,10 @@ inline constexpr char kCheckpointTaken[] = "checkpoint";
 inline constexpr char kWorkerLeft[] = "worker_left";
 inline constexpr char kTaskLeaves[] = "task_leaves";
 inline constexpr char kTaskJoined[] = "task_joined";
+// The job has waited for absent tasks for long (job/absences.h).
+inline constexpr char kStillWaiting[] = "still_waiting";
+// A failed job is submitted again (job.on_failure).
+inline constexpr char kResubmitted[] = "resubmitted";
 // The job rolls back without a loss, for example because a task was told to end or a link is broken.
 inline constexpr char kRollsBack[] = "rolls_back";
 

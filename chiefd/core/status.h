@@ -94,6 +94,8 @@ struct JobStatus {
   JobState state = JobState::kQueued;
   std::string reason;
   std::vector<Awaited> waits_for;
+  std::vector<Absence> absences;        // the tasks that are away and without which the job can't go on
+  std::optional<JobId> resubmitted_as;  // the job that goes on with this one. None: there is none
   Generation generation;
   std::uint32_t recoveries = 0;
   std::string checkpoint;  // path of the newest; "": none

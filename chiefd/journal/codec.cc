@@ -54,12 +54,18 @@ static void write(const SubmittedRecord& record, schema::Submitted::Builder b) {
   b.setToml(write_bytes(record.toml, kMaxJournalTomlBytes, "job file"));
   b.setWarmupSteps(record.warmup_steps);
   b.setAwaitedWorkers(record.awaited_workers);
+  b.setResubmitOf(record.resubmit_of.value);
+  b.setResubmits(record.resubmits);
 }
 
 static SubmittedRecord read(schema::Submitted::Reader r) {
-  return SubmittedRecord{JobId(r.getJob()), read_text(r.getName(), "job's name"),
-                         read_bytes(r.getToml(), kMaxJournalTomlBytes, "job file"), r.getWarmupSteps(),
-                         r.getAwaitedWorkers()};
+  return SubmittedRecord{JobId(r.getJob()),
+                         read_text(r.getName(), "job's name"),
+                         read_bytes(r.getToml(), kMaxJournalTomlBytes, "job file"),
+                         r.getWarmupSteps(),
+                         r.getAwaitedWorkers(),
+                         JobId(r.getResubmitOf()),
+                         r.getResubmits()};
 }
 
 static JobState read(schema::JobState state) {

@@ -42,6 +42,8 @@ struct Submitted {
   toml @2 :Text;
   warmupSteps @3 :UInt64;
   awaitedWorkers @4 :UInt32;
+  resubmitOf @5 :UInt32;  # a job's number; 0: none
+  resubmits @6 :UInt32;
 }
 
 enum JobState { queued @0; starting @1; running @2; paused @3; evaluating @4; stopping @5; finished @6; failed @7; stopped @8; }

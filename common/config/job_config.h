@@ -60,6 +60,8 @@ enum class PadTo : std::uint8_t { kLength, kLongest };  // the column's length, 
 enum class Normalise : std::uint8_t { kNone, kStandard };
 enum class Stem : std::uint8_t { kCifar, kImagenet };
 enum class OnWorkerLoss : std::uint8_t { kShrink, kWait };
+// What becomes of a job that has failed. kResubmit: the chief submits it again.
+enum class OnFailure : std::uint8_t { kEnd, kResubmit };
 enum class Restore : std::uint8_t { kNewest, kNone };
 // Which values of a metric are better. kAuto: its kind says so (is_higher_better() in common/model_metric.h).
 enum class Better : std::uint8_t { kAuto, kHigher, kLower };
@@ -77,7 +79,9 @@ struct Initializer {
 };
 
 struct JobSection {
-  std::string name;          // [a-z0-9-]+, at most kMaxJobNameBytes; required
+  // [a-z0-9-]+, at most kMaxJobNameBytes; required. Doesn't begin with "-", because a command line takes such a word
+  // for an option, and isn't a number, because command lines name jobs by their numbers too
+  std::string name;
   std::uint64_t seed = 1;    // 0 .. 2^63 - 1
   std::uint32_t shards = 0;  // 0 = "auto"
   Placement placement = Placement::kBalanced;
@@ -89,6 +93,12 @@ struct JobSection {
   std::uint32_t max_restarts = 10;  // the most losses that stop the job within restart_window; one more fails the job
   Duration restart_window = std::chrono::minutes(10);
   Duration stall_timeout = std::chrono::seconds(60);
+  // How long the job waits for ps tasks that are away, and for workers that it lacks. Then it fails. 0: it waits until
+  // they are back
+  Duration ps_timeout{};
+  Duration workers_timeout{};
+  OnFailure on_failure = OnFailure::kEnd;
+  std::uint32_t max_resubmits = 3;  // kResubmit: how often the chief submits the job again, at least 1
 };
 
 // Each of the next sections is used only by the builtin model of its name. common/builtin/builtin.h describes the

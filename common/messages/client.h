@@ -41,6 +41,11 @@ struct StopRequest {
   bool kill = false;  // don't wait for the current push, and skip the final evaluation
 };
 
+// Submits a job that has failed or was stopped again, with the same file. The chief answers with JobSubmitted.
+struct ResubmitRequest {
+  std::string job;
+};
+
 struct RequestDone {};
 
 // The chief answers with LogLines. With `follow`, it sends further LogLines as lines are written.

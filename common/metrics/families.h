@@ -92,6 +92,13 @@ inline constexpr Family<1> kLastProgress{
     "When the chief heard of the newest step, or restarted the wait for one, Unix time; 0: never"};
 inline constexpr Family<2> kJobState{
     "job_state", Kind::kGauge, {"job", "state"}, "1 for the job's state, 0 for the others"};
+inline constexpr Family<2> kJobAbsence{
+    "job_absence_seconds",
+    Kind::kGauge,
+    {"job", "role"},
+    "How long the job has waited for tasks of this role that are away; 0: it doesn't"};
+inline constexpr Family<2> kJobAbsenceLimit{
+    "job_absence_limit_seconds", Kind::kGauge, {"job", "role"}, "After this wait the job fails; 0: never"};
 inline constexpr Family<2> kGoodput{"goodput_seconds_total",
                                     Kind::kCounter,
                                     {"job", "state"},

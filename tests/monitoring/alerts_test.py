@@ -11,7 +11,7 @@ from monitored import ALERTS, RECORDING, ROOT, names_in, rules, yaml
 CASES = sorted((Path(__file__).resolve().parent / "rules").glob("*.yml"))
 EXPECTED = set("TaskDown ClusterIncomplete TrainingStalled HeartbeatLate NonFiniteLoss ThroughputDrop StragglerWorker "
                "HotShard InputBound CheckpointStale CheckpointFailing RestartLoop NoLeader ConfigSkew DiskFull "
-               "JobFailed".split())
+               "JobFailed JobWaitsForTasks".split())
 
 
 def cases():

@@ -12,6 +12,7 @@ const char* to_string(Happening happening) {
       "clock jump",
       "task told to end",
       "ps beside its successor",
+      "tasks away for longer than any time limit",
       "connection cut",
       "connection broken late",
       "hello unanswered",

@@ -20,6 +20,7 @@ enum class Happening : std::uint8_t {
   kClockJump,
   kTaskLeaves,
   kPsBesideSuccessor,
+  kAbsence,  // tasks are away for longer than any time limit of the chief
   // Faults of links. A "long" fault lasts longer than the heartbeat timeout, and often longer than every timeout.
   kConnectionCut,
   kLateBreak,

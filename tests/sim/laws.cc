@@ -324,19 +324,26 @@ void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record
              " of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
 }
 
-void Laws::state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason) {
-  if (state != chiefd::JobState::kPaused) {
+void Laws::state_is(Instant now, Duration timeout, const JobConfig& job, const chiefd::JobStatus& status) {
+  if (status.state != chiefd::JobState::kPaused) {
     longest_timeout_ = Duration();
     return paused_since_.reset();
   }
   if (!paused_since_) paused_since_ = now;
-  if (reason.empty()) violated("L4: the job is paused without a reason");
+  if (status.reason.empty()) violated("L4: the job is paused without a reason");
   // If the heartbeat timeout changes, a deadline that was set earlier keeps its length. So the longest timeout during
   // the pause counts.
   longest_timeout_ = std::max(longest_timeout_, timeout);
   const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
-  if (now - *paused_since_ > kLongestPause * longest_timeout_ + work)
-    violated("L4: the job has been paused for " + std::to_string(kLongestPause) + " heartbeat timeouts: " + reason);
+  const Duration limits = job.job.ps_timeout + job.job.workers_timeout;
+  if (now - *paused_since_ <= kLongestPause * longest_timeout_ + work + limits) return;
+  const bool is_unlimited = std::any_of(status.absences.begin(), status.absences.end(),
+                                        [](const chiefd::Absence& absence) { return !absence.limit; });
+  const std::string how_long = "L4: the job has been paused for " + std::to_string(kLongestPause) +
+                               " heartbeat timeouts and the limits of its file";
+  if (!is_unlimited) return violated(how_long + ": " + status.reason);
+  if (!wait_reported_ || *wait_reported_ < *paused_since_)
+    violated(how_long + ", and the chief hasn't reported this: " + status.reason);
 }
 
 void Laws::finished(const JobConfig& job, std::uint64_t examples) {

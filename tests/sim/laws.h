@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chiefd/core/events.h"
+#include "chiefd/core/status.h"
 #include "common/checkpoint/manifest.h"
 #include "common/layout.h"
 #include "tests/sim/jobs.h"
@@ -152,8 +153,9 @@ class Laws {
   // has recorded because of a link allows one more generation.
   void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
   // L4: each pause ends, and has a reason. `timeout` is the heartbeat timeout, from which all other timeouts are
-  // derived.
-  void state_is(Instant now, Duration timeout, chiefd::JobState state, const std::string& reason);
+  // derived. A long pause waits for absent tasks, without a limit, and the chief has reported it.
+  void state_is(Instant now, Duration timeout, const JobConfig& job, const chiefd::JobStatus& status);
+  void reports_wait(Instant now) { wait_reported_ = now; }
   // I11: a finished job has visited each record once in each epoch.
   void finished(const JobConfig& job, std::uint64_t examples);
 
@@ -213,6 +215,7 @@ class Laws {
   std::map<std::string, ByWord> values_of_;           // by the path of the checkpoint
   std::map<std::string, double> visited_of_;          // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
+  std::optional<Instant> wait_reported_;
   Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
   std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up
 };

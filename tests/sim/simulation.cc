@@ -52,6 +52,7 @@ class Simulation {
     draw_doubles(seed, world_, jobs_);
     draw_rules(seed, world_, jobs_, storage_);
     draw_long_work(seed);
+    draw_absence(seed);
     if (long_faults_.wants_long_job()) make_long(jobs_.configs.at("first"));
   }
 
@@ -69,6 +70,7 @@ class Simulation {
       end = long_faults_.over_at();
       until(end, [this] { return is_over("first"); });
     }
+    if (absent_until_ > world_.now()) until(absent_until_, [this] { return is_over("first"); });
     heal();
     // If a disk hung when an operation began, the operation ends only when the disk works again.
     until(std::max(storage_.hangs_until(), disk_.hung_until), [] { return false; });
@@ -157,6 +159,8 @@ class Simulation {
            (disk_.hung_until != Instant() && says("the chief's own disk has written no record")) ||
            (storage_.was_away() && (says("the disk is away") || says("doesn't exist on this host")) &&
             !laws_.has_trained()) ||
+           (job.job.ps_timeout != Duration() && says("(job.ps_timeout)")) ||
+           (job.job.workers_timeout != Duration() && says("(job.workers_timeout)")) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts)) ||
            says("job.max_restarts (" + std::to_string(job.job.max_restarts) + ")");
   }
@@ -291,6 +295,38 @@ class Simulation {
       });
   }
 
+  // In a quarter of the seeds, each job has a limit for the wait for absent tasks. In one of 32 seeds, all tasks of a
+  // role, or one of them, stay away for longer than all time limits. Draws from a random stream of its own, as
+  // draw_long_work() does.
+  void draw_absence(std::uint64_t seed) {
+    Random random(seed, stream_of("absence"));
+    const bool has_limits = random.below(4) == 0;
+    for (auto& [name, job] : jobs_.configs) {
+      const Duration ps = seconds(30 + random.below(200));
+      const Duration workers = seconds(30 + random.below(200));
+      if (!has_limits) continue;
+      job.job.ps_timeout = ps;
+      job.job.workers_timeout = workers;
+    }
+    if (random.below(32) != 0) return;
+    absent_for_ = seconds(130 + random.below(200));
+    const Role role = random.below(2) == 0 ? Role::kPs : Role::kWorker;
+    for (const TaskId task : tasks_)
+      if (task.role == role) absent_.push_back(task);
+    if (random.below(3) == 0) absent_.resize(1);
+    is_absent_at_work_ = random.below(4) != 0;
+  }
+
+  void begin_absence() {
+    if (absent_.empty() || faults_are_over_) return;
+    if (is_absent_at_work_ && !is_running("first")) return world_.after(milliseconds(20), [this] { begin_absence(); });
+    world_.count(Happening::kAbsence);
+    world_.tell("tasks stay away for " + std::to_string(std::chrono::duration_cast<seconds>(absent_for_).count()) +
+                " s");
+    absent_until_ = world_.now() + absent_for_;
+    for (const TaskId task : absent_) crash(task, false, absent_for_);
+  }
+
   // Makes each worker train for about half a minute, without leases.
   void make_long(JobConfig& job) {
     jobs_.records = 300;
@@ -329,7 +365,7 @@ class Simulation {
   }
 
   void start(TaskId task) {
-    if (network_.is_alive(address(task))) return;
+    if (network_.is_alive(address(task)) || is_absent(task)) return;
     const Incarnation incarnation(++last_incarnation_);
     world_.tell(to_string(task) + " starts");
     std::unique_ptr<Node> node;
@@ -343,6 +379,11 @@ class Simulation {
     else
       node = std::make_unique<WorkerNode>(world_, network_, Member{task, incarnation}, jobs_, laws_, slowest_step_);
     network_.start(address(task), std::move(node));
+  }
+
+  bool is_absent(TaskId task) const {
+    return !faults_are_over_ && world_.now() < absent_until_ &&
+           std::find(absent_.begin(), absent_.end(), task) != absent_.end();
   }
 
   // Starts a second process of the task on another host, which takes over the task's address. The first process goes on
@@ -388,7 +429,7 @@ class Simulation {
     const auto job = chief()->cluster().find(wanted_);
     if (!job) return;
     const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
-    laws_.state_is(world_.now(), chief()->cluster().timeouts().silent, status.state, status.reason);
+    laws_.state_is(world_.now(), chief()->cluster().timeouts().silent, jobs_.configs.at(wanted_), status);
   }
 
   void until(Instant end, const std::function<bool()>& done) {
@@ -431,6 +472,7 @@ class Simulation {
 
   void begin_faults(Instant end) {
     next_fault(end);
+    if (!absent_.empty()) begin_absence();
     long_faults_.begin(end - world_.now(),
                        {tasks_, [this](TaskId task) { return address(task); }, [this] { return is_running("first"); },
                         [this](TaskId ps) { start_beside(ps); }});
@@ -596,6 +638,10 @@ class Simulation {
   Duration slowest_evaluation_{};
   bool is_faulty_ = false;
   bool loses_ps_at_work_ = false;
+  std::vector<TaskId> absent_;  // the tasks that stay away for long
+  bool is_absent_at_work_ = false;
+  Duration absent_for_{};
+  Instant absent_until_;
   std::uint64_t weights_[static_cast<std::size_t>(Fault::kFaults)] = {};
   Duration quick_journal_{};
   Duration fault_pause_{};

@@ -323,6 +323,15 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
   add("kill", "end a job at once, without its last checkpoint", kill_options);
 }
 
+void add_resubmit(CLI::App& app, ResubmitOptions& options, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "resubmit", "submit a job again that has failed or was stopped: it goes on from its newest checkpoint");
+  takes_job(verb->add_option("JOB", options.job, kJobHelp));
+  CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
+  verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
+  verb->callback([&] { run = [&] { return resubmit(options); }; });
+}
+
 constexpr char kCheckpointHelp[] = "folder of a checkpoint; the folder of a job stands for its newest checkpoint";
 
 void add_checkpoint(CLI::App& app, CommandLine::CheckpointVerbs& options, Run& run) {
@@ -431,6 +440,7 @@ CommandLine::CommandLine() {
   add_events(app, events_options, run);
   add_why(app, why_options, run);
   add_stop(app, stop_options, kill_options, run);
+  add_resubmit(app, resubmit_options, run);
   add_plan(app, plan_options, run);
   add_check(app, check_options, run);
   add_bench(app, bench_options, run);

@@ -47,6 +47,7 @@ struct CommandLine {
   WhyOptions why_options;
   StopOptions stop_options;
   StopOptions kill_options;
+  ResubmitOptions resubmit_options;
   CheckpointVerbs checkpoint_options;
   PredictOptions predict_options;
   DoctorOptions doctor_options;

@@ -119,6 +119,12 @@ struct StopOptions {
   bool kill = false;
 };
 
+struct ResubmitOptions {
+  std::string job;
+  std::string cluster;
+  std::string chief;
+};
+
 struct LogsOptions {
   std::string job;
   std::string cluster;

@@ -24,6 +24,7 @@ int logs(const LogsOptions& options);
 int events(const EventsOptions& options);
 int why(const WhyOptions& options);
 int stop(const StopOptions& options);
+int resubmit(const ResubmitOptions& options);
 int checkpoint_save(const CheckpointSaveOptions& options);
 int checkpoint_list(const CheckpointOptions& options);
 int checkpoint_inspect(const CheckpointOptions& options);

@@ -51,6 +51,14 @@ StopRequest read(schema::StopRequest::Reader r) {
   return StopRequest{read_name(r.getJob(), "job"), r.getKill()};
 }
 
+void write(const ResubmitRequest& m, schema::ResubmitRequest::Builder b) {
+  b.setJob(write_name(m.job, "job"));
+}
+
+ResubmitRequest read(schema::ResubmitRequest::Reader r) {
+  return ResubmitRequest{read_name(r.getJob(), "job")};
+}
+
 void write(const LogsRequest& m, schema::LogsRequest::Builder b) {
   b.setJob(write_name(m.job, "job"));
   auto tasks = b.initTasks(list_size(m.tasks, kMaxMembers, "tasks"));

@@ -71,7 +71,7 @@ using ControlMessage =
                  RequestDone, LogsRequest, Refused, PauseJob, PrepareCheckpoint, CheckpointPrepared, TakeCut,
                  MarkChannels, AbandonCheckpoint, ShardWritten, CheckpointFailed, SaveRequest, CheckpointSaved,
                  EventsRequest, EventsAnswer, LeaveRequest, LeaveGranted, CheckpointRequest, EvaluateCheckpoint,
-                 EvaluationFailed, TraceEvents>;
+                 EvaluationFailed, TraceEvents, ResubmitRequest>;
 
 // An encoded message. If it has at most 64 KiB, it is the control part of a kControl frame; otherwise it is the payload
 // of a kBlob frame.

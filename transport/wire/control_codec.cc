@@ -50,6 +50,7 @@ struct WriteBody {
   void operator()(const ShardWritten& m) { write(m, b.initShardWritten()); }
   void operator()(const CheckpointFailed& m) { write(m, b.initCheckpointFailed()); }
   void operator()(const SaveRequest& m) { write(m, b.initSaveRequest()); }
+  void operator()(const ResubmitRequest& m) { write(m, b.initResubmitRequest()); }
   void operator()(const CheckpointSaved& m) { write(m, b.initCheckpointSaved()); }
   void operator()(const EventsRequest& m) { write(m, b.initEventsRequest()); }
   void operator()(const EventsAnswer& m) { write(m, b.initEventsAnswer()); }
@@ -165,6 +166,8 @@ ControlMessage read_body(schema::ControlMessage::Reader r) {
       return read(r.getEvaluateCheckpoint());
     case Which::EVALUATION_FAILED:
       return read(r.getEvaluationFailed());
+    case Which::RESUBMIT_REQUEST:
+      return read(r.getResubmitRequest());
     case Which::LEAVE_GRANTED:
       return LeaveGranted{};
   }
@@ -216,6 +219,7 @@ struct NameOf {
   const char* operator()(const ShardWritten&) const { return "ShardWritten"; }
   const char* operator()(const CheckpointFailed&) const { return "CheckpointFailed"; }
   const char* operator()(const SaveRequest&) const { return "SaveRequest"; }
+  const char* operator()(const ResubmitRequest&) const { return "ResubmitRequest"; }
   const char* operator()(const CheckpointSaved&) const { return "CheckpointSaved"; }
   const char* operator()(const EventsRequest&) const { return "EventsRequest"; }
   const char* operator()(const EventsAnswer&) const { return "EventsAnswer"; }

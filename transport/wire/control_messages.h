@@ -81,6 +81,8 @@ void write(const StatusAnswer& m, schema::StatusAnswer::Builder b);
 StatusAnswer read(schema::StatusAnswer::Reader r);
 void write(const StopRequest& m, schema::StopRequest::Builder b);
 StopRequest read(schema::StopRequest::Reader r);
+void write(const ResubmitRequest& m, schema::ResubmitRequest::Builder b);
+ResubmitRequest read(schema::ResubmitRequest::Reader r);
 void write(const LogsRequest& m, schema::LogsRequest::Builder b);
 LogsRequest read(schema::LogsRequest::Reader r);
 

@@ -12,6 +12,10 @@ static void write(const JobSection& v, schema::JobSection::Builder b) {
   b.setMaxRestarts(v.max_restarts);
   b.setRestartWindow(v.restart_window.count());
   b.setStallTimeout(v.stall_timeout.count());
+  b.setPsTimeout(v.ps_timeout.count());
+  b.setWorkersTimeout(v.workers_timeout.count());
+  b.setOnFailure(write_enum<schema::OnFailure>(v.on_failure));
+  b.setMaxResubmits(v.max_resubmits);
 }
 
 static JobSection read(schema::JobSection::Reader r) {
@@ -25,6 +29,10 @@ static JobSection read(schema::JobSection::Reader r) {
   v.max_restarts = r.getMaxRestarts();
   v.restart_window = read_duration(r.getRestartWindow(), "restart window");
   v.stall_timeout = read_duration(r.getStallTimeout(), "stall timeout");
+  v.ps_timeout = read_duration(r.getPsTimeout(), "ps timeout");
+  v.workers_timeout = read_duration(r.getWorkersTimeout(), "workers timeout");
+  v.on_failure = read_enum(r.getOnFailure(), OnFailure::kResubmit, "on failure");
+  v.max_resubmits = r.getMaxResubmits();
   return v;
 }
 

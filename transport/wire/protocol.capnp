@@ -142,6 +142,7 @@ enum NonfiniteAction { skip @0; fail @1; }
 enum Sharding { lease @0; none @1; }
 enum DataFormat { idx @0; csv @1; npy @2; text @3; tfrecord @4; libsvm @5; jsonl @6; webdataset @7; images @8; npz @9; parquet @10; }
 enum OnWorkerLoss { shrink @0; wait @1; }
+enum OnFailure { end @0; resubmit @1; }
 enum Restore { newest @0; none @1; }
 enum ShuffleKind { epoch @0; buffer @1; none @2; blocks @3; }
 enum Stem { cifar @0; imagenet @1; }
@@ -166,6 +167,10 @@ struct JobSection {
   maxRestarts @6 :UInt32;
   restartWindow @7 :Int64;  # nanoseconds
   stallTimeout @8 :Int64;  # nanoseconds
+  psTimeout @9 :Int64;  # nanoseconds; 0: none
+  workersTimeout @10 :Int64;  # nanoseconds; 0: none
+  onFailure @11 :OnFailure;
+  maxResubmits @12 :UInt32 = 3;
 }
 
 struct ResnetSection {
@@ -546,6 +551,7 @@ struct ControlMessage {
     traceEvents @48 :TraceEvents;
     evaluateCheckpoint @49 :EvaluateCheckpoint;
     evaluationFailed @50 :EvaluationFailed;
+    resubmitRequest @51 :ResubmitRequest;
   }
 }
 
@@ -1029,6 +1035,12 @@ struct StatusAnswer {
 struct StopRequest {
   job @0 :Text;
   kill @1 :Bool;
+}
+
+# client -> chief: submits a job that has failed or was stopped again, with the same file. The chief answers with
+# JobSubmitted, or with Refused.
+struct ResubmitRequest {
+  job @0 :Text;
 }
 
 # client -> chief: asks for log lines. The chief answers with one LogLines. With `follow` it sends more LogLines as

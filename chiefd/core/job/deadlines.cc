@@ -12,12 +12,10 @@ Deadlines::Deadlines(JobParts& parts)
     : setup_(parts.setup),
       stage_(parts.stage),
       condition_(parts.condition),
-      rollbacks_(parts.rollbacks),
       generation_(parts.generation),
       candidates_(parts.candidates),
       pauses_(parts.pauses),
       work_clock_(parts.work_clock),
-      gathering_(parts.gathering),
       folder_(parts.folder),
       final_checkpoint_(parts.final_checkpoint),
       recovery_(parts.recovery),
@@ -46,7 +44,6 @@ bool Deadlines::extend(Turn& turn) {
   const Instant deadline = newest + setup_.timeouts.setup;
   if (turn.now >= deadline) return false;
   stage_.set_deadline(deadline);
-  if (stage_.is(Stage::kDescribe)) gathering_.extend(deadline);
   return true;
 }
 
@@ -81,12 +78,10 @@ void Deadlines::on_deadline(Turn& turn) {
   };
   switch (stage_.at()) {
     case Stage::kGather:
-      return fail(ErrorCode::kUnavailable,
-                  condition_.reason() + " for " + limit() + ": start the missing tasks, or lower job.min_workers");
     case Stage::kRegather:
-      return fail(ErrorCode::kUnavailable,
-                  rollbacks_.current()->cause.reason + "; " + rollbacks_.current()->shortage + " for " + limit(),
-                  rollbacks_.current()->cause.task);
+      // absences.h bounds the wait for absent tasks. Without absent tasks the job goes on by itself, after a pause that
+      // is shorter than this deadline.
+      return stage_.set_deadline(turn.now + setup_.timeouts.setup);
     case Stage::kDescribe:
       return give_up(turn, "didn't read the data and build the model");
     case Stage::kInit:

@@ -55,14 +55,37 @@ void Gathering::begin(Turn& turn) {
 
 void Gathering::begin_again(Turn& turn) {
   stage_.enter(Stage::kGather);
-  until_ = turn.now + setup_.timeouts.setup;
-  stage_.set_deadline(until_);
+  since_ = turn.now;
+  stage_.set_deadline(turn.now + setup_.timeouts.setup);  // absences.h sets it anew while tasks are absent
 }
 
 void Gathering::resume(Turn& turn) {
-  stage_.enter(Stage::kGather);
-  stage_.set_deadline(until_);
+  begin_again(turn);
   gather(turn);
+}
+
+// The connected workers with which the job can begin. If ranks are fixed (job.on_worker_loss = "wait"), these are the
+// tasks that hold them, in the order of the ranks.
+std::vector<Member> Gathering::workers_there(const Tasks& tasks) const {
+  std::map<TaskId, Member> there;
+  for (const auto& [id, task] : tasks.all())
+    if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
+  std::vector<Member> workers;
+  for (const TaskId rank : workers_.ranks())
+    if (there.count(rank) != 0) workers.push_back(there.at(rank));
+  if (workers_.ranks().empty())
+    for (const auto& [id, member] : there) workers.push_back(member);
+  return workers;
+}
+
+bool Gathering::lacks(const Tasks& tasks, Role role) const {
+  if (role == Role::kPs)
+    return std::any_of(tasks.all().begin(), tasks.all().end(), [](const auto& entry) {
+      return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();
+    });
+  const std::size_t ranks = workers_.ranks().size();
+  const std::size_t awaited = ranks == 0 ? setup_.submission.awaited_workers : 0;
+  return workers_there(tasks).size() < std::max({setup_.least_workers(), ranks, awaited});
 }
 
 // Starts the job as soon as all tasks of the cluster file are connected. The job can also start with every ps, every
@@ -71,36 +94,21 @@ void Gathering::resume(Turn& turn) {
 // starts. Without this rule the job would begin with whichever of these workers come first, and its results would
 // differ from run to run.
 void Gathering::gather(Turn& turn) {
-  std::map<TaskId, Member> there;
-  for (const auto& [id, task] : turn.tasks.all())
-    if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
-  // If ranks are fixed (job.on_worker_loss = "wait"), the job trains with the tasks that hold them, in the order of the
-  // ranks.
-  std::vector<Member> workers;
-  for (const TaskId rank : workers_.ranks())
-    if (there.count(rank) != 0) workers.push_back(there.at(rank));
-  const bool has_all_ranks = workers.size() == workers_.ranks().size();
-  const std::size_t awaited = workers_.ranks().empty() ? setup_.submission.awaited_workers : 0;
-  const std::size_t least = std::max(setup_.least_workers(), awaited);
-  if (workers_.ranks().empty())
-    for (const auto& [id, member] : there) workers.push_back(member);
   const std::vector<Awaited> missing = this->missing(turn.tasks);
-  if (missing.empty()) return describe(turn, workers);
+  if (missing.empty()) return describe(turn, workers_there(turn.tasks));
   std::string reason = "waiting for ";
   const auto tasks = std::count_if(turn.tasks.all().begin(), turn.tasks.all().end(),
                                    [](const auto& entry) { return entry.first.role != Role::kEvaluator; });
   if (missing.front().task) reason += std::to_string(missing.size()) + " of " + std::to_string(tasks) + " tasks: ";
   condition_.explain(reason + to_string(missing));
-  const bool has_all_ps = std::none_of(missing.begin(), missing.end(),
-                                       [](const Awaited& one) { return one.task && one.task->role == Role::kPs; });
-  if (!has_all_ps || !has_all_ranks || workers.size() < least) {
+  if (lacks(turn.tasks, Role::kPs) || lacks(turn.tasks, Role::kWorker)) {
     complete_enough_at_.reset();
     return;
   }
   if (!complete_enough_at_) complete_enough_at_ = turn.now;
   if (turn.now - *complete_enough_at_ < 2 * setup_.timeouts.silent) return;
   events_.warn("began without " + with_addresses(missing, turn.tasks));
-  describe(turn, workers);
+  describe(turn, workers_there(turn.tasks));
 }
 
 void Gathering::describe(Turn& turn, const std::vector<Member>& workers) {
@@ -117,15 +125,14 @@ void Gathering::on_finding(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
   if (is_good || (member.task.role == Role::kWorker && !workers_.is_in_roster(member))) return;
-  // The job's data may have crashed the worker, and would then crash it again and again. So this loss counts for
-  // job.max_restarts.
-  const bool may_be_the_data =
-      finding.what == Finding::What::kLost && !finding.was_told_to_end && stage_.awaits(member);
+  // The job's data may have crashed the worker, and would then crash it again and again. A ps may come and go, too. So
+  // these losses count for job.max_restarts.
+  const bool may_repeat = finding.what == Finding::What::kLost && !finding.was_told_to_end &&
+                          (stage_.awaits(member) || member.task.role == Role::kPs);
   const Cause cause{member.task, finding.why};
-  const std::size_t times = may_be_the_data ? recovery_.count_loss(turn, kLostAtStart, cause) : 0;
+  const std::size_t times = may_repeat ? recovery_.count_loss(turn, kLostAtStart, cause) : 0;
   if (times > setup_.config().job.max_restarts)
     return ending_.fail(turn, recovery_.too_many_losses(ErrorCode::kUnavailable, cause, times), member.task);
-  if (turn.now >= until_) return ending_.fail(turn, Error{ErrorCode::kUnavailable, finding.why}, member.task);
   stage_.await_nobody();
   resume(turn);
 }
@@ -181,12 +188,7 @@ void Gathering::on_init(Turn& turn, const Result<FolderAnswer>& answer) {
 
 void Gathering::place_model(Turn& turn) {
   // If a ps was lost after stage kGather, the job gathers its tasks again.
-  const auto& tasks = turn.tasks.all();
-  if (turn.now < until_ && std::any_of(tasks.begin(), tasks.end(), [](const auto& entry) {
-        return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();
-      })) {
-    return resume(turn);
-  }
+  if (lacks(turn.tasks, Role::kPs)) return resume(turn);
   if (Status status = generation_.check_restore(); !status) return ending_.fail(turn, status.error(), std::nullopt);
   const std::size_t workers = workers_.roster().members.size();
   const auto is_avoided = [&](TaskId ps) { return reachability_.is_avoided(turn.tasks, ps); };
@@ -196,27 +198,22 @@ void Gathering::place_model(Turn& turn) {
   launch_.begin_generation(turn);
 }
 
-void Gathering::extend(Instant until) {
-  until_ = std::max(until_, until);
-}
-
 std::vector<Awaited> Gathering::missing(const Tasks& tasks) const {
-  const Instant since = until_ - setup_.timeouts.setup;
   std::vector<Awaited> missing;
   for (const auto& [id, task] : tasks.all())
     if (task.is_listed && !task.takes_work() && id.role != Role::kEvaluator)  // a job trains without evaluators
-      missing.push_back(absent(id, &task, since));
+      missing.push_back(absent(id, &task, since_));
   for (const TaskId rank : workers_.ranks()) {
     const Task* task = tasks.find(rank);
     const bool is_unlisted = task == nullptr || !task->is_listed;
-    if (is_unlisted && (task == nullptr || !task->takes_work())) missing.push_back(absent(rank, task, since));
+    if (is_unlisted && (task == nullptr || !task->takes_work())) missing.push_back(absent(rank, task, since_));
   }
   const auto there =
       static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [](const auto& entry) {
         return entry.first.role == Role::kWorker && entry.second.takes_work();
       }));
   if (missing.empty() && there < setup_.least_workers())
-    missing.push_back({std::nullopt, AwaitedFor::kHello, since, setup_.least_workers() - there});
+    missing.push_back({std::nullopt, AwaitedFor::kHello, since_, setup_.least_workers() - there});
   return missing;
 }
 

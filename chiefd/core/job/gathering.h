@@ -31,10 +31,9 @@ class Gathering {
 
   // Called when the job's turn has come.
   void begin(Turn& turn);
-  // Called after a restart of the chief, if the job was gathering its tasks before. Begins again, with a new time
-  // limit.
+  // Called after a restart of the chief, if the job was gathering its tasks before. Begins again.
   void begin_again(Turn& turn);
-  // Goes back to stage kGather and keeps the time limit. Call this only while the job has no shards.
+  // Goes back to stage kGather. Call this only while the job has no shards.
   void resume(Turn& turn);
   // In stage kGather: goes on to kDescribe if enough tasks are connected.
   void gather(Turn& turn);
@@ -47,15 +46,15 @@ class Gathering {
   // In stage kInit: the shell has found the first parameters, or has failed.
   void on_init(Turn& turn, const Result<FolderAnswer>& answer);
 
-  // Extends the time limit for gathering to `until`. Called when the worker that describes the job gets more time. If
-  // the job loses a task in that time, it gathers its tasks again and needs time for this.
-  void extend(Instant until);
+  // True if the job can't begin because tasks of this role (kPs or kWorker) are absent.
+  bool lacks(const Tasks& tasks, Role role) const;
   // Returns the absent tasks that the job waits for: tasks of the cluster file, and tasks that hold a fixed rank
   // (job.on_worker_loss = "wait") even if the file doesn't name them. If all of these are connected, but
   // job.min_workers asks for more workers, returns one entry for all missing workers, with their number.
   std::vector<Awaited> missing(const Tasks& tasks) const;
 
  private:
+  std::vector<Member> workers_there(const Tasks& tasks) const;
   void describe(Turn& turn, const std::vector<Member>& workers);
   void ask_folder(Turn& turn);
   void place_model(Turn& turn);
@@ -73,7 +72,7 @@ class Gathering {
   Recovery& recovery_;
   Ending& ending_;
 
-  Instant until_;                              // the deadline for gathering, also for gathering again
+  Instant since_;                              // when the job began to gather its tasks
   std::optional<Instant> complete_enough_at_;  // since when the job has enough tasks to start
 };
 

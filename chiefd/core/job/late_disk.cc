@@ -16,6 +16,7 @@ LateDisk::LateDisk(JobParts& parts)
       progress_(parts.progress),
       workers_(parts.workers),
       pauses_(parts.pauses),
+      absences_(parts.absences),
       pausing_(parts.pausing),
       closing_(parts.closing),
       ending_(parts.ending) {}
@@ -49,6 +50,7 @@ void LateDisk::excuse(Duration pause) {
   stage_.postpone_deadline(pause);
   workers_.postpone_joins(pause);
   pauses_.excuse_shortage(pause);
+  absences_.excuse(pause);
 }
 
 // The job closes, but the record of its end isn't durable. After Timeouts::setup the chief tells the tasks to release

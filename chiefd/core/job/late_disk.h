@@ -10,6 +10,7 @@
 
 namespace disttrain::chiefd {
 
+class Absences;
 class Closing;
 class Condition;
 class Ending;
@@ -40,6 +41,7 @@ class LateDisk {
   Progress& progress_;
   Workers& workers_;
   Pauses& pauses_;
+  Absences& absences_;
   Pausing& pausing_;
   Closing& closing_;
   Ending& ending_;

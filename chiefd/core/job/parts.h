@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "chiefd/core/job/absences.h"
 #include "chiefd/core/job/candidates.h"
 #include "chiefd/core/job/checkpoint_folder.h"
 #include "chiefd/core/job/checkpoint_schedule.h"
@@ -116,6 +117,7 @@ struct JobParts {
   Closing closing{*this};
   Leaving leaving{*this};
   Suspicions suspicions{*this};
+  Absences absences{*this};
   Deadlines deadlines{*this};
   LateDisk late_disk{*this};
 };

@@ -4,7 +4,6 @@
 
 #include "chiefd/core/job/absent.h"
 #include "chiefd/core/job/parts.h"
-#include "common/format_duration.h"
 
 namespace disttrain::chiefd {
 
@@ -14,10 +13,8 @@ Quorum::Quorum(JobParts& parts)
       condition_(parts.condition),
       progress_(parts.progress),
       workers_(parts.workers),
-      candidates_(parts.candidates),
       worker_losses_(parts.worker_losses),
       pauses_(parts.pauses),
-      work_clock_(parts.work_clock),
       reachability_(parts.reachability),
       loans_(parts.loans),
       pausing_(parts.pausing),
@@ -50,13 +47,8 @@ void Quorum::check(Turn& turn) {
     pauses_.begin_shortage(turn.now);
     checkpointing_.interrupt(turn, problem);  // a lost worker would never mark its channels
     pausing_.tell_workers(turn, true, problem);
-    return condition_.set(turn, JobState::kPaused, problem);
+    condition_.set(turn, JobState::kPaused, problem);
   }
-  // The workers that replace lost ones may have much data to read, so their progress extends the limit.
-  const Instant newest_work = work_clock_.newest_work(turn.tasks, candidates_.invited_members());
-  const Duration limit = setup_.timeouts.setup;
-  if (turn.now - std::max(pauses_.short_since(), newest_work) < limit) return;
-  ending_.fail(turn, Error{ErrorCode::kUnavailable, problem + " for " + format_duration(limit)}, std::nullopt);
 }
 
 std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {

@@ -1,5 +1,5 @@
 // Checks whether a job that trains has the workers that it needs: at least job.min_workers or, with job.on_worker_loss
-// = "wait", every rank. Without these workers the job pauses. After Timeouts::setup it fails.
+// = "wait", every rank. Without these workers the job pauses. absences.h bounds the pause.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,6 @@
 
 namespace disttrain::chiefd {
 
-class Candidates;
 class Checkpointing;
 class Condition;
 class Ending;
@@ -21,7 +20,6 @@ class Pausing;
 class Progress;
 class Reachability;
 class StageWait;
-class WorkClock;
 class WorkerLosses;
 class Workers;
 struct JobParts;
@@ -34,12 +32,12 @@ class Quorum {
   void check(Turn& turn);
   // The workers that the job lacks. Empty if the job can train, or if no work is left.
   std::vector<Awaited> missing(const Tasks& tasks) const;
+  // Returns why the job can't train with the workers that it has. Empty if it can.
+  std::string shortage(const Turn& turn) const;
 
  private:
-  // Returns why the job can't train with the workers that it has. Empty if it can.
   // If too few of the known workers may take part, because the others were lost too often, returns one of those.
   std::optional<TaskId> last_hope(const Turn& turn) const;
-  std::string shortage(const Turn& turn) const;
   bool is_work_left() const;
 
   const JobSetup& setup_;
@@ -47,10 +45,8 @@ class Quorum {
   Condition& condition_;
   Progress& progress_;
   const Workers& workers_;
-  const Candidates& candidates_;
   WorkerLosses& worker_losses_;
   Pauses& pauses_;
-  const WorkClock& work_clock_;
   const Reachability& reachability_;
   Loans& loans_;
   Pausing& pausing_;

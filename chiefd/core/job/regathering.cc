@@ -26,6 +26,7 @@ Regathering::Regathering(JobParts& parts)
       launch_(parts.launch) {}
 
 void Regathering::regather(Turn& turn) {
+  lacks_memory_ = false;
   std::string problem;
   const bool has_ps = regather_ps(turn, problem);
   const bool has_workers = regather_workers(turn);
@@ -127,6 +128,7 @@ std::size_t Regathering::fewest_workers() const {
 bool Regathering::regather_memory(Turn& turn) {
   std::vector<Member> roster = workers_.roster().members;
   if (const Status placed = generation_.make_places(turn.tasks, fewest_workers(), roster.size()); !placed) {
+    lacks_memory_ = true;
     explain("waiting for memory: " + placed.error().message);
     return false;
   }

@@ -36,6 +36,8 @@ class Regathering {
   // In stage kRegather: goes on if enough tasks are connected.
   void regather(Turn& turn);
   std::vector<Awaited> missing_ps(const Tasks& tasks) const;
+  // True if the job can't go on because ps tasks are away, or have too little memory.
+  bool lacks_ps(const Tasks& tasks) const { return lacks_memory_ || !missing_ps(tasks).empty(); }
   std::vector<Awaited> missing_workers(const Tasks& tasks, Instant now) const;
 
  private:
@@ -64,6 +66,8 @@ class Regathering {
   Membership& membership_;
   CheckpointFolder& folder_;
   Launch& launch_;
+
+  bool lacks_memory_ = false;  // the ps tasks that are there can't take the shards
 };
 
 }  // namespace disttrain::chiefd

@@ -20,6 +20,7 @@ JobReport::JobReport(const JobParts& parts)
       candidates_(parts.candidates),
       worker_figures_(parts.worker_figures),
       pauses_(parts.pauses),
+      absences_(parts.absences),
       members_(parts.members),
       reachability_(parts.reachability),
       gathering_(parts.gathering),
@@ -46,6 +47,9 @@ JobStatus JobReport::status(Instant now) const {
   status.state = condition_.state();
   const bool trains = condition_.state() == JobState::kRunning && stage_.is(Stage::kTrain);
   status.reason = trains ? training_reason(now) : condition_.reason();
+  status.absences = absences_.current();
+  const bool is_long = !status.absences.empty() && now - status.absences.front().since > setup_.timeouts.silent_ps;
+  if (!condition_.has_ended() && is_long) status.reason += "; " + absences_.limit_text();
   status.generation = generation_.number();
   status.recoveries = rollbacks_.count();
   if (folder_.newest()) status.checkpoint = folder_.newest()->path;

@@ -13,6 +13,7 @@
 
 namespace disttrain::chiefd {
 
+class Absences;
 class Candidates;
 class CheckpointFolder;
 class CheckpointSchedule;
@@ -69,6 +70,7 @@ class JobReport {
   const Candidates& candidates_;
   const WorkerFigures& worker_figures_;
   const Pauses& pauses_;
+  const Absences& absences_;
   const JobMembers& members_;
   const Reachability& reachability_;
   const Gathering& gathering_;

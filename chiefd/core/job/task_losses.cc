@@ -10,7 +10,7 @@ namespace disttrain::chiefd {
 namespace {
 
 // A rollback would lose the training since the newest checkpoint. So the job waits for a silent ps for as long as this
-// training took. It waits at least Timeouts::silent_ps, and at most this long.
+// training took. It waits at least Timeouts::silent_ps, and at most this long, or job.ps_timeout if that is shorter.
 constexpr int kMostPatience = 60;  // heartbeat timeouts
 
 // True if the generation may have applied steps that are in no checkpoint.
@@ -92,7 +92,10 @@ bool TaskLosses::check_silence(Turn& turn) {
 
 Duration TaskLosses::patience_with_ps(Instant silent_since) const {
   const Duration age = silent_since - schedule_.newest_at();
-  return std::clamp(age, setup_.timeouts.silent_ps, setup_.timeouts.silent * kMostPatience);
+  const Duration limit = setup_.config().job.ps_timeout;
+  const Duration most = setup_.timeouts.silent * kMostPatience;
+  const Duration longest = limit == Duration::zero() ? most : std::min(most, limit);
+  return std::clamp(age, setup_.timeouts.silent_ps, std::max(longest, setup_.timeouts.silent_ps));
 }
 
 void TaskLosses::pause(Turn& turn, const Finding& finding) {

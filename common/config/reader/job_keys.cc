@@ -13,8 +13,10 @@ namespace {
 constexpr std::int64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
 
+// A command line takes a word that begins with "-" for an option. A number could be the number of another job.
 bool is_job_name(const std::string& name) {
-  return !name.empty() && name.size() <= kMaxJobNameBytes &&
+  return !name.empty() && name.size() <= kMaxJobNameBytes && name.front() != '-' &&
+         name.find_first_not_of("0123456789") != std::string::npos &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
@@ -99,9 +101,11 @@ Keys identity_keys(JobSection& job) {
   return {
       {"name",
        required(text_of(job.name,
-                        "a name of at most " + std::to_string(kMaxJobNameBytes) + " letters a-z, digits and \"-\"",
+                        "a name of at most " + std::to_string(kMaxJobNameBytes) +
+                            " letters a-z, digits and \"-\", which doesn't begin with \"-\" and isn't a number",
                         is_job_name)),
-       "no other queued or running job may have this name"},
+       "no other queued or running job may have this name. It doesn't begin with \"-\", and isn't a number, because "
+       "command lines also name jobs by their numbers"},
       {"seed", integer(job.seed, 0, kAnySize), "seed of the random initial values, shuffling and dropout"},
       {"exchange", not_in_this_version("ps"), "how gradients travel"},
       {"shards", integer_or("auto", job.shards, 1, 4096), "number of shards"},
@@ -123,6 +127,18 @@ Keys identity_keys(JobSection& job) {
       {"stall_timeout", duration(job.stall_timeout, 1s, 24h),
        "if no step is made for this time, the job fails, and names what it waited for. The loss of a worker restarts "
        "this time, but no later than restart_window after the first loss without a step"},
+      {"ps_timeout", duration(job.ps_timeout, 0s, 720h),
+       "how long the job waits for ps tasks that are away, before it fails; \"0s\" = until they are back. Without this "
+       "key, `up` on its own cluster sets \"2m\""},
+      {"workers_timeout", duration(job.workers_timeout, 0s, 720h),
+       "how long the job waits for workers that it lacks (min_workers, on_worker_loss), before it fails; \"0s\" = "
+       "until "
+       "they are there. Without this key, `up` on its own cluster sets \"2m\""},
+      {"on_failure", choice<OnFailure>(job.on_failure, {{"end", OnFailure::kEnd}, {"resubmit", OnFailure::kResubmit}}),
+       "end: a failed job stays failed; resubmit: the chief submits it again, and it goes on from its newest "
+       "checkpoint. A job that failed before it trained isn't submitted again, except if it waited in vain for tasks"},
+      {"max_resubmits", integer(job.max_resubmits, 1, kAnyCount),
+       "how often on_failure = \"resubmit\" submits the job again; the next failure is final"},
   };
 }
 
@@ -269,7 +285,8 @@ Keys train_keys(TrainSection& train) {
        "gradient accumulation: a worker computes this many batches in a step, and pushes the mean of their gradients "
        "once"},
       {"epochs", integer(train.epochs, 0, kAnySize), "0 = no limit"},
-      {"steps", integer(train.steps, 0, kAnySize), "global steps; 0 = no limit"},
+      {"steps", integer(train.steps, 0, kAnySize), "global steps; 0 = no limit. In sync the job makes exactly so many. In async and ssp the pushes that are under way "
+       "at the last step count too: up to one more step for each worker, or two with pipeline = 1"},
       {"optimizer", section(optimizer_keys(train.optimizer)), ""},
       {"schedule", section(schedule_keys(train.schedule)), ""},
       {"scale_learning_rate", choice<bool>(train.scale_learning_rate_linear, {{"none", false}, {"linear", true}}),

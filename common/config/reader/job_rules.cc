@@ -180,6 +180,12 @@ void check_job_rules(const JobConfig& job, Reading& reading) {
   if (job.evaluate.keep_best > 0 && job.checkpoint.directory.empty())
     reading.refuse("evaluate.keep_best", "evaluate.keep_best is " + std::to_string(job.evaluate.keep_best) +
                                              ", but the job takes no checkpoints: set checkpoint.directory");
+  if (job.job.on_failure == OnFailure::kResubmit && job.checkpoint.directory.empty())
+    reading.refuse("job.on_failure",
+                   "job.on_failure is \"resubmit\", but the job takes no checkpoints, so it would begin anew: set "
+                   "checkpoint.directory");
+  only_with(reading, job.job.on_failure == OnFailure::kResubmit, "job.", {"max_resubmits"},
+            "job.on_failure = \"resubmit\"");
   if (job.evaluate.metric != "loss" && job.evaluate.stop_after == 0 && job.evaluate.keep_best == 0)
     reading.refuse("evaluate.metric", "evaluate.metric is \"" + job.evaluate.metric +
                                           "\", but only evaluate.stop_after and evaluate.keep_best use it: set one of "

@@ -74,6 +74,18 @@ Status apply_set(TomlValue& document, const std::string& set) {
   return {};
 }
 
+bool has_key_of(TomlValue& document, const std::string& set) {
+  TomlValue* here = &document;
+  for (const std::string& part : split_path(set.substr(0, set.find('=')))) {
+    auto* table = here->as<TomlValue::Table>();
+    if (table == nullptr) return true;
+    TomlEntry* entry = find(*table, part);
+    if (entry == nullptr) return false;
+    here = &entry->value;
+  }
+  return true;
+}
+
 // A trainer runs in the job file's folder, unless the file names another one.
 static void set_trainers_folder(TomlValue::Table* sections, const std::filesystem::path& folder) {
   TomlEntry* model = sections == nullptr ? nullptr : find(*sections, "model");

@@ -14,6 +14,9 @@ namespace disttrain::config {
 // if the file sets train.mode to a string.
 Status apply_set(TomlValue& document, const std::string& set);
 
+// True if the document has the key of `set`, or if a part of the key before the last one isn't a table.
+bool has_key_of(TomlValue& document, const std::string& set);
+
 // Makes data.path, evaluate.path, checkpoint.directory and checkpoint.init_from absolute. A relative path starts at
 // `folder`.
 void make_paths_absolute(TomlValue& document, const std::filesystem::path& folder);

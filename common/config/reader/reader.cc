@@ -143,13 +143,17 @@ Result<JobConfig> read_job(const std::string& toml, const std::string& name, con
   return job_of(*tree);
 }
 
-Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets) {
+Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets,
+                              const std::vector<std::string>& defaults) {
   auto text = read_text(path);
   if (!text) return tl::unexpected<Error>(std::move(text.error()));
   auto tree = parse(*text, path);
   if (!tree) return tl::unexpected<Error>(std::move(tree.error()));
   make_paths_absolute(*tree, std::filesystem::absolute(path).parent_path());
   if (Status applied = apply_job_sets(*tree, sets); !applied) return tl::unexpected<Error>(std::move(applied.error()));
+  for (const std::string& set : defaults)
+    if (!has_key_of(*tree, set))
+      if (Status applied = apply_set(*tree, set); !applied) return tl::unexpected<Error>(std::move(applied.error()));
   auto config = job_of(*tree);
   if (!config) return tl::unexpected<Error>(std::move(config.error()));
   return job_file(std::move(*config), *tree);

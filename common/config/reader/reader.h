@@ -37,7 +37,9 @@ struct JobFile {
 // value is parsed as TOML if possible, else it is a string. A longer key reaches into a table:
 // train.optimizer.rule=adam. Relative paths in the file start at the file's folder; relative paths in a set start at
 // the current folder.
-Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets);
+// `defaults` are like sets, but each applies only if neither the file nor a set gives its key.
+Result<JobFile> read_job_file(const std::string& path, const std::vector<std::string>& sets,
+                              const std::vector<std::string>& defaults = {});
 
 // Checks a job's settings that came from another process: each value must be in the range of its key, and the rules
 // between keys must hold. Fails with kConfig and lists the problems.

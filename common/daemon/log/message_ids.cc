@@ -47,6 +47,8 @@ constexpr MessageId kMessageIds[] = {
     {"evaluation_failed", "dfe37614a83c46a89a6a9182b02985b8"},
     {"best_exported", "8933cca06cf54961a8ecea2fb95c867f"},
     {"best_export_failed", "79697f567dbd47dca800e1b1d6a6dec2"},
+    {"still_waiting", "4c1f6d2e8ab94f0793d5e07b26a8c314"},
+    {"resubmitted", "b3e90a7755d24c1e8f6ac2d1904b7e68"},
     {kCrashed, "c81723686d0540d0b346bc88321131a8"},
     {kEnded, "27c8dea04d7f4a53b013451116c62272"},
     {kReloaded, "905197d25e3342c0860ff67388996cd2"},

@@ -41,6 +41,7 @@ class ClusterTest : public testing::Test {
     journal_.journal = JournalId(7);
     Cluster::Setup setup{config_, journal_, {}, 42, clocks()};
     setup.self = Incarnation(70);
+    setup.crashes = crashes_;
     for (const auto& [id, job] : journal_.jobs)
       setup.jobs.emplace(id, RecoveredJob{job, configs_.at(job.submitted.toml)});
     cluster_ = std::make_unique<Cluster>(std::move(setup));
@@ -163,6 +164,7 @@ class ClusterTest : public testing::Test {
   const std::vector<Probe>& probes() const { return probes_; }
 
   // If true, tasks carry out the chief's orders. Tests can also turn off single answers.
+  std::map<JobId, std::uint32_t> crashes_;  // of former chiefs
   bool obedient_ = true;
   bool answers_close_ = true;
   bool answers_fence_ = true;

@@ -104,7 +104,10 @@ TEST_F(ClusterTest, JobWhoseClientStartsTheWorkersWaitsForAllOfThem) {
   hello(worker(2));
   pass(seconds(30));
   EXPECT_EQ(status(job).state, JobState::kStarting);
-  EXPECT_EQ(status(job).reason, "waiting for 2 of 5 tasks: worker/0, worker/3");
+  EXPECT_EQ(
+      status(job).reason,
+      "waiting for 2 of 5 tasks: worker/0, worker/3; the job waits until this is over (job.workers_timeout sets no "
+      "limit)");
   hello(worker(3));
   pass(seconds(3));  // the client starts only 3 workers, so the job soon starts without worker/0
   EXPECT_EQ(status(job).state, JobState::kRunning);
@@ -124,7 +127,9 @@ TEST_F(ClusterTest, JobThatHasBegunNeedsNoMoreThanItsLeastWorkers) {
 
 TEST_F(ClusterTest, JobWithoutTasksFailsAtItsDeadline) {
   start_chief(1, 1);
-  const JobId job = submit(job_config("a"));
+  JobConfig config = job_config("a");
+  config.job.ps_timeout = seconds(120);
+  const JobId job = submit(config);
   pass(seconds(121));
   EXPECT_EQ(status(job).state, JobState::kFailed);
   EXPECT_EQ(status(job).code, ErrorCode::kUnavailable);

@@ -184,7 +184,9 @@ TEST_F(OnePsTest, OnlyWorkerWithoutItsPsWaitsAndGoesOnWithItsLink) {
 }
 
 TEST_F(OnePsTest, OnlyPsThatNobodyReachesFailsTheJobInTheEndForItsLinks) {
-  const JobId job = train_on_one_ps(job_config("a"), 2);
+  JobConfig config = job_config("a");
+  config.job.ps_timeout = seconds(120);
+  const JobId job = train_on_one_ps(config, 2);
   cut(worker(0), ps(0));
   cut(worker(1), ps(0));
   for (int i = 1; i < 300; ++i) {

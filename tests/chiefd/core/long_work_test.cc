@@ -140,7 +140,9 @@ TEST_F(LongWorkTest, WorkerThatJoinsMayReadForLong) {
 }
 
 TEST_F(LongWorkTest, RecoveryWaitsForWorkersThatStillRead) {
-  const JobId job = train(job_config("a"), 1);
+  JobConfig config = job_config("a");
+  config.job.workers_timeout = setup();
+  const JobId job = train(config, 1);
   kill(worker(0));
   kill(ps(0));
   restart(ps(0));
@@ -153,7 +155,9 @@ TEST_F(LongWorkTest, RecoveryWaitsForWorkersThatStillRead) {
 }
 
 TEST_F(LongWorkTest, JobThatIsShortOfWorkersWaitsForThoseThatStillRead) {
-  const JobId job = train(job_config("a"), 1);
+  JobConfig config = job_config("a");
+  config.job.workers_timeout = setup();
+  const JobId job = train(config, 1);
   kill(worker(0));
   obedient_ = false;
   restart(worker(0));

@@ -163,5 +163,38 @@ TEST_F(TrainingTest, JobThatLeftTheQueueIsNotTheLastThatRan) {
   EXPECT_EQ(cluster_->current_or_last(), job);
 }
 
+// ---- jobs that crash the chief
+
+TEST_F(TrainingTest, JobThatHasCrashedTheChiefTwiceFailsAndTheNextOneBegins) {
+  const JobId bad = train(job_config("bad"));
+  const JobId next = submit(job_config("next"));
+  crashes_[bad] = 1;
+  restart_chief();
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
+  pass(seconds(10));
+  EXPECT_EQ(status(bad).state, JobState::kRunning) << status(bad).reason;
+
+  crashes_[bad] = 2;
+  restart_chief();
+  EXPECT_EQ(status(bad).state, JobState::kFailed);
+  EXPECT_NE(status(bad).reason.find("the chief has crashed 2 times while it worked for this job"), std::string::npos)
+      << status(bad).reason;
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
+  pass(seconds(10));
+  EXPECT_EQ(status(next).state, JobState::kRunning) << status(next).reason;
+}
+
+TEST_F(TrainingTest, JobThatCrashesTheChiefIsNotSubmittedAgainByItself) {
+  JobConfig config = job_config("bad");
+  config.checkpoint.directory = "/checkpoints";
+  config.job.on_failure = OnFailure::kResubmit;
+  const JobId bad = train(config);
+  crashes_[bad] = 2;
+  restart_chief();
+  restart_chief();
+  EXPECT_EQ(status(bad).state, JobState::kFailed);
+  EXPECT_EQ(cluster_->jobs().size(), 1u);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

@@ -111,7 +111,9 @@ TEST_F(RecoveryTest, ShardsOfAPsThatStaysAwayAreTakenByTheOthers) {
 }
 
 TEST_F(RecoveryTest, JobWhosePsAllStayAwayFailsAtItsDeadline) {
-  const JobId job = train(job_config("a"));
+  JobConfig config = job_config("a");
+  config.job.ps_timeout = seconds(120);
+  const JobId job = train(config);
   kill(ps(0));
   kill(ps(1));
   pass(seconds(119));

@@ -185,14 +185,15 @@ Result<ControlMessage> read_text_as(std::uint16_t kind, const std::string& text)
 
 constexpr std::uint16_t kSubmitJob = 25, kCloseJob = 18, kTaskFailed = 20, kAccusation = 21, kStatusRequest = 27,
                         kStopRequest = 29, kRefused = 32, kPauseJob = 33, kCheckpointFailed = 40, kSaveRequest = 41,
-                        kCheckpointSaved = 42, kEventsRequest = 43;
+                        kCheckpointSaved = 42, kEventsRequest = 43, kResubmitRequest = 51;
 
 TEST(ControlCodec, TextsOverTheirBoundAreRefusedByTheReader) {
   const std::pair<std::uint16_t, std::size_t> bounds[] = {
-      {kSubmitJob, kMaxJobTomlBytes}, {kCloseJob, kMaxTextBytes},        {kTaskFailed, kMaxTextBytes},
-      {kAccusation, kMaxTextBytes},   {kStatusRequest, kMaxTextBytes},   {kStopRequest, kMaxTextBytes},
-      {kRefused, kMaxProblemsBytes},  {kPauseJob, kMaxTextBytes},        {kCheckpointFailed, kMaxTextBytes},
-      {kSaveRequest, kMaxTextBytes},  {kCheckpointSaved, kMaxTextBytes}, {kEventsRequest, kMaxTextBytes}};
+      {kSubmitJob, kMaxJobTomlBytes},   {kCloseJob, kMaxTextBytes},        {kTaskFailed, kMaxTextBytes},
+      {kAccusation, kMaxTextBytes},     {kStatusRequest, kMaxTextBytes},   {kStopRequest, kMaxTextBytes},
+      {kRefused, kMaxProblemsBytes},    {kPauseJob, kMaxTextBytes},        {kCheckpointFailed, kMaxTextBytes},
+      {kSaveRequest, kMaxTextBytes},    {kCheckpointSaved, kMaxTextBytes}, {kEventsRequest, kMaxTextBytes},
+      {kResubmitRequest, kMaxTextBytes}};
   for (const auto& [kind, most] : bounds) {
     EXPECT_TRUE(read_text_as(kind, std::string(most, 'x'))) << kind;
     const auto over = read_text_as(kind, std::string(most + 1, 'x'));

@@ -283,6 +283,7 @@ class Filler {
   void fill(PadTo& x) { x = PadTo::kLongest; }
   void fill(Normalise& x) { x = Normalise::kStandard; }
   void fill(OnWorkerLoss& x) { x = OnWorkerLoss::kWait; }
+  void fill(OnFailure& x) { x = OnFailure::kResubmit; }
   void fill(Restore& x) { x = Restore::kNone; }
   void fill(Better& x) { x = Better::kLower; }
   void fill(ShuffleKind& x) { x = ShuffleKind::kBlocks; }

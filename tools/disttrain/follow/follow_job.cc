@@ -1,10 +1,12 @@
 #include "tools/disttrain/follow/follow_job.h"
 
+#include <cmath>
 #include <iostream>
 
 #include "common/bounded_json.h"
 #include "common/format_duration.h"
 #include "tools/disttrain/follow/progress.h"
+#include "tools/disttrain/follow/summary.h"
 
 namespace disttrain::cli {
 
@@ -105,7 +107,8 @@ Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, 
   return number;
 }
 
-Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& run) {
+Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& followed) {
+  FollowedJob run = followed;
   Outcome outcome;
   Progress progress(std::cerr);
   int heeded = 0;  // signals
@@ -117,6 +120,14 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& r
       const std::string state = text_of(outcome.status, "state");
       // print_root_cause() prints why a job failed.
       if (state != "failed") progress.show(outcome.status);
+      const double next = number_of(outcome.status, "resubmitted_as");
+      if (state == "failed" && std::isfinite(next)) {
+        progress.end();
+        print_root_cause(std::cerr, outcome.status);
+        run.job = std::to_string(static_cast<std::uint32_t>(next));
+        std::cerr << "the chief has submitted the job again (job.on_failure) as job " << run.job << ": following it\n";
+        continue;
+      }
       if (is_final_state(state)) {
         progress.end();
         await_trace(client, interrupts, run.job, outcome.status);

@@ -72,7 +72,8 @@ Result<Answer> or_again(ChiefClient& client, const ChiefTarget& target, Result<A
   return answer;
 }
 
-// Shows progress on stderr until the job has ended. A second signal ends the watching at once.
+// Shows progress on stderr until the job has ended. If the chief submits the failed job again (job.on_failure), goes on
+// with the next job. A second signal ends the watching at once.
 Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& run);
 
 }  // namespace disttrain::cli

@@ -56,6 +56,10 @@ TEST(JobFile, MinimalJobHasTheDefaults) {
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->job.shards, 0u);
   EXPECT_EQ(job->job.stall_timeout, 60s);
+  EXPECT_EQ(job->job.ps_timeout, 0s);
+  EXPECT_EQ(job->job.workers_timeout, 0s);
+  EXPECT_EQ(job->job.on_failure, OnFailure::kEnd);
+  EXPECT_EQ(job->job.max_resubmits, 3u);
   EXPECT_EQ(job->train.mode, Mode::kAsync);
   EXPECT_EQ(job->train.optimizer.rule, Rule::kSgd);
   EXPECT_EQ(job->model.initializer.kind, InitializerKind::kGlorot);
@@ -77,6 +81,10 @@ on_worker_loss = "shrink"
 max_restarts = 3
 restart_window = "1m"
 stall_timeout = "2m"
+ps_timeout = "3m"
+workers_timeout = "4m"
+on_failure = "resubmit"
+max_resubmits = 5
 [model]
 builtin = "mlp"
 layers = [784, 100, 10]
@@ -132,6 +140,10 @@ init_map = { "fc.weight" = "dense0/weights" }
   EXPECT_EQ(job->job.shards, 3u);
   EXPECT_EQ(job->job.placement, Placement::kGreedy);
   EXPECT_EQ(job->job.stall_timeout, 2min);
+  EXPECT_EQ(job->job.ps_timeout, 3min);
+  EXPECT_EQ(job->job.workers_timeout, 4min);
+  EXPECT_EQ(job->job.on_failure, OnFailure::kResubmit);
+  EXPECT_EQ(job->job.max_resubmits, 5u);
   EXPECT_EQ(job->model.initializer, (Initializer{InitializerKind::kNormal, 0.02}));
   EXPECT_EQ(job->model.activation, Activation::kGelu);
   EXPECT_EQ(job->data.records, (std::array<std::uint64_t, 2>{10, 20}));
@@ -218,6 +230,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"HugeDeviation", replaced(kJob, "layers", "initializer = \"normal(1e300)\"\nlayers"),
                 "the deviation above 0"},
         Mistake{"NameWithCapitals", replaced(kJob, "\"test\"", "\"Test\""), "letters a-z, digits and"},
+        Mistake{"NameLikeAnOption", replaced(kJob, "\"test\"", "\"-x\""), "which doesn't begin with \"-\""},
+        Mistake{"NameOfDashes", replaced(kJob, "\"test\"", "\"--\""), "job.name is \"--\""},
+        Mistake{"NameLikeANumber", replaced(kJob, "\"test\"", "\"2\""), "and isn't a number"},
+        Mistake{"ResubmitWithoutCheckpoints", replaced(kJob, "[model]", "on_failure = \"resubmit\"\n[model]"),
+                "but the job takes no checkpoints, so it would begin anew: set checkpoint.directory"},
+        Mistake{"BoundWithoutResubmit", replaced(kJob, "[model]", "max_resubmits = 5\n[model]"),
+                "job.max_resubmits has a meaning only with job.on_failure = \"resubmit\""},
         Mistake{"NeitherStepsNorEpochs", replaced(kJob, "steps = 100", "steps = 0"),
                 "train.steps and train.epochs are both 0"},
         Mistake{"UnknownRule", job_with("optimizer = { rule = \"adma\" }"), "did you mean \"adam\"?"},

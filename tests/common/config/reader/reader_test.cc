@@ -46,6 +46,18 @@ TEST_F(JobFileOnDisk, PathsOfTheFileAreFromItsFolderAndThoseOfSetFromHere) {
   EXPECT_EQ(read({"data.path=/there"}).config.data.path, "/there");
 }
 
+TEST_F(JobFileOnDisk, DefaultsOfTheCallerApplyOnlyToKeysThatNobodyGives) {
+  const std::vector<std::string> defaults = {"job.ps_timeout=2m", "train.batch_size=7"};
+  const auto plain = read_job_file(path(), {}, defaults);
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->config.job.ps_timeout, std::chrono::minutes(2));
+  EXPECT_EQ(plain->config.train.batch_size, 10u) << "the file gives it";
+  EXPECT_EQ(read_job(plain->toml)->job.ps_timeout, std::chrono::minutes(2)) << "the text that is submitted has it";
+  const auto set = read_job_file(path(), {"job.ps_timeout=0s"}, defaults);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set->config.job.ps_timeout, Duration::zero());
+}
+
 TEST_F(JobFileOnDisk, SetReplacesAndAddsKeysInOrder) {
   const JobFile file =
       read({"train.batch_size=5", "train.batch_size=6", "train.optimizer.rule=adam",
