@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,15 @@ namespace disttrain {
 // workers push its value, and the ps averages the values.
 enum class VariableKind : std::uint8_t { kTrainable, kState };
 
+// The smallest and the largest value that an element may have: job.wrap(constraint=...) of a trainer. By default there
+// is no limit. low <= high, and neither is NaN.
+struct Bounds {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+
+  bool operator==(const Bounds&) const = default;
+};
+
 // A named array of parameters. The product of `shape` is the number of elements; it is at least 1, and elements are
 // stored row by row. The initializers "glorot" and "he" need fan_in and fan_out, the numbers of inputs and outputs
 // of a unit.
@@ -28,6 +38,9 @@ struct VariableSpec {
   std::uint64_t fan_in = 1;
   std::uint64_t fan_out = 1;
   DType dtype = DType::kFloat32;  // kFloat32 or kFloat64
+  // Of a trainable variable: after each update a shard replaces each value outside them by the nearer bound. A value of
+  // the variable's dtype represents each bound exactly.
+  Bounds bounds = {};
 
   bool operator==(const VariableSpec&) const = default;
 };

@@ -79,6 +79,7 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
     const Status read = checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout,
                                                     shard, store.parameters(), is_cancelled);
     if (!read) return fail(read.error().code, "checkpoint.init_from: " + read.error().message);
+    store.keep_bounds();
     store.begin_averages();
     return {};
   }
@@ -92,6 +93,7 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
                                              slots, is_cancelled);
   if (!read) return tl::unexpected(judged(files, job, read.error()));
   if (!has_average) store.begin_averages();
+  store.keep_bounds();  // the checkpoint may be from a job without these bounds
   return {};
 }
 

@@ -29,6 +29,15 @@ std::uint64_t rounded_up_to_even(std::uint64_t words) {
 // No job has such a large learning rate. Below it, one update of small numbers stays far below the limit of their type.
 constexpr double kUsualRate = 1000.0;
 
+// std::clamp() keeps a NaN, so a step that gave one doesn't look well.
+template <typename T>
+void clip_to(const Bounds& bounds, std::span<T> values) {
+  if (bounds == Bounds()) return;
+  const T low = static_cast<T>(bounds.low);
+  const T high = static_cast<T>(bounds.high);
+  for (T& value : values) value = std::clamp(value, low, high);
+}
+
 std::uint64_t in_flight(const TrainSection& train) {
   return train.mode == Mode::kSync ? 1 + train.pipeline : 0;
 }
@@ -66,9 +75,11 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
     bucket.dtype = dtype_of(layout, id);
     for (const Slice& slice : slices_of(layout, id)) {
       const VariableSpec& variable = layout.model.variables[slice.variable];
-      const Run next{slice.bucket_begin, slice.words, variable.kind, rule_.decays(variable), slice.variable};
+      const Run next{slice.bucket_begin,     slice.words,    variable.kind,
+                     rule_.decays(variable), slice.variable, variable.bounds};
       const bool is_alike = !bucket.runs.empty() && bucket.runs.back().kind == next.kind &&
-                            bucket.runs.back().is_decayed == next.is_decayed;
+                            bucket.runs.back().is_decayed == next.is_decayed &&
+                            bucket.runs.back().bounds == next.bounds;
       if (is_alike && !rule_.is_by_variable())
         bucket.runs.back().words += slice.words;
       else
@@ -214,6 +225,16 @@ double ShardStore::largest(BucketId bucket, std::span<const float> payload) cons
   return with_type(own(bucket).dtype, [payload]<typename T>(T) {
     return static_cast<double>(update::largest_magnitude<T>(values_in<T>(payload)));
   });
+}
+
+void ShardStore::keep_bounds() {
+  for (const OwnBucket& bucket : buckets_)
+    with_type(bucket.dtype, [&]<typename T>(T) {
+      for (const Run& run : bucket.runs) {
+        clip_to<T>(run.bounds, values_of<T>(parameters_, 0, bucket, run));
+        if (has_average()) clip_to<T>(run.bounds, values_of<T>(slots_, rule_.slots(), bucket, run));
+      }
+    });
 }
 
 bool ShardStore::apply(const Apply& action) {
@@ -397,6 +418,7 @@ bool ShardStore::update_runs(const OwnBucket& bucket, const UpdateAt& at, double
     else
       is_run_small =
           rule_.apply_sum<T>(step, values, gradients_of<T>(bucket, run, is_measured), slots_of_run<T>(bucket, run));
+    clip_to<T>(run.bounds, values);
     is_small = is_run_small && is_small;
     if (DISTTRAIN_MUTANT(kDoublesRounded))
       for (T& value : values) value = static_cast<T>(static_cast<float>(value));

@@ -111,6 +111,9 @@ class ShardStore {
   bool has_average() const { return average_ > 0.0; }
   // Lets the averages begin as the present parameters. The constructor has done this for the initial values.
   void begin_averages();
+  // Replaces each value outside its variable's bounds, and each such average, by the nearer bound. update does this for
+  // the values that it changes; values from a file need it.
+  void keep_bounds();
   std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * stride_, words_); }
   // Begins a copy of the parameters (array 0) and slots as they are now; later updates don't change the copy. Returns
   // false if the store has no memory for a copy, or if the previous copy isn't whole yet or is still lent.
@@ -126,14 +129,16 @@ class ShardStore {
   const Arena& arena() const { return arena_; }
 
  private:
-  // A contiguous part of a bucket in which all variables are of the same kind, and weight decay is for all of them or
-  // for none. If the update rule needs norms of whole variables, it is a part of one variable.
+  // A contiguous part of a bucket in which all variables are of the same kind and have the same bounds, and weight
+  // decay is for all of them or for none. If the update rule needs norms of whole variables, it is a part of one
+  // variable.
   struct Run {
     std::uint64_t begin = 0;  // within the bucket
     std::uint64_t words = 0;
     VariableKind kind = VariableKind::kTrainable;
     bool is_decayed = true;
     std::uint32_t variable = 0;  // of its first element
+    Bounds bounds;
   };
   struct OwnBucket {
     std::uint64_t begin = 0;  // within the shard

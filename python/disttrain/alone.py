@@ -114,6 +114,9 @@ class AloneJob(Job):
         if self._settings.optimizer is not None:
             self._settings.optimizer.step()
             self._model.store()
+        for variable, value in zip(self._model.variables, self._values):
+            if variable.bounds is not None:
+                np.clip(value, *variable.bounds, out=value)
         self._model.load()
         self._model.note_values()
 

@@ -1,10 +1,12 @@
 """A model of the user's own arrays, in NumPy or JAX: disttrain holds their values, and the user's code computes."""
 
 import contextlib
+import dataclasses
 
 import numpy as np
 
 from disttrain import tree
+from disttrain.constraint import Constraint, call_with_array
 from disttrain.errors import DisttrainError
 from disttrain.value_watch import ValueWatch, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only, split
@@ -14,7 +16,7 @@ from disttrain.wrapping import STATE, check_arrays, kind_of
 class ArrayModel:
     is_torch = False
 
-    def __init__(self, parameters, state=None):
+    def __init__(self, parameters, state=None, constraint=None):
         """`parameters` and `state` are trees of arrays (tree.py). The values are copied."""
         self._trees = {"trainable": parameters, "state": {} if state is None else state}
         self.variables = []
@@ -26,6 +28,15 @@ class ArrayModel:
             raise DisttrainError(
                 f"job.wrap() got a {type(parameters).__name__} without arrays; expected at least one array of floats"
             )
+        self._constraint = None
+        if constraint is not None:
+            self._constraint = Constraint(constraint, call_with_array)
+            bounds = self._constraint.bounds_of(self.variables)
+            self.variables = [dataclasses.replace(v, bounds=b) for v, b in zip(self.variables, bounds)]
+            self._initial = [
+                value if variable.bounds is None else self._constraint.apply(variable, value)
+                for variable, value in zip(self.variables, self._initial)
+            ]
         self._begins = []
         self._views = {}  # key of the flat arrays -> the views of parameters and gradients
         self._now = None
@@ -103,6 +114,8 @@ class ArrayModel:
         around this."""
         if self._now is None:
             return
+        if self._constraint is not None:
+            self._constraint.verify(self.variables, self._now[2])
         self._now[4].note()
 
     def check_values(self):

@@ -11,6 +11,7 @@ import numpy as np
 from disttrain import __version__
 from disttrain.batch import Batch, Column
 from disttrain.connection import PROTOCOL, Connection, number
+from disttrain.constraint import description_of
 from disttrain.errors import DisttrainError
 from disttrain.job import Job, as_float
 from disttrain.variable import split
@@ -246,7 +247,7 @@ class ClusterJob(Job):
         self._connection.send(
             {
                 "type": "describe",
-                "variables": [[v.name, list(v.shape), v.kind, v.dtype] for v in self._model.variables],
+                "variables": list(map(description_of, self._model.variables)),
                 "metrics": self._metrics,
                 "records": 0 if self._dataset is None else len(self._dataset),
                 "evaluation_records": 0 if self._evaluation_data is None else len(self._evaluation_data),

@@ -68,13 +68,16 @@ class Job:
 
     # ---- before the loop ----
 
-    def wrap(self, model, state=None, overlap=False):
+    def wrap(self, model, state=None, overlap=False, constraint=None):
         """Makes a model the job's. Its values become the cluster's: for a torch module those at job.batches().
 
         `model` is a torch module, or a tree (dicts, lists, tuples) of arrays of NumPy or JAX. `state` is a tree of
         arrays that have no gradient, such as running statistics; the buffers of a torch module are its state.
         `overlap` (torch modules only): the worker sends gradients while loss.backward() still computes others. So a
         step has one backward pass, and nothing changes gradients or reads parameters between it and job.step().
+        `constraint`: a function of a parameter's value, or of its name and its value, that keeps each element within
+        bounds, such as lambda value: value.clamp(-0.01, 0.01). It returns the new value or changes it in place. The
+        parameter servers clip each new value to these bounds.
         For a torch module the result has the methods zero_grad() and step() of an optimizer. The update rule is
         job.toml's. For a tree the result is job.variables.
         """
@@ -89,13 +92,13 @@ class Job:
                 raise DisttrainError("a torch module's state is its buffers; call job.wrap(module) without state")
             from disttrain.torch_model import TorchModel
 
-            self._model = TorchModel(model, overlap)
+            self._model = TorchModel(model, overlap, constraint)
             return Optimizer(self)
         if overlap:
             raise DisttrainError("job.wrap(overlap=True) is for torch modules; leave overlap out")
         from disttrain.array_model import ArrayModel
 
-        self._model = ArrayModel(model, state)
+        self._model = ArrayModel(model, state, constraint)
         return self.variables
 
     def on_evaluate(self, function=None, *, dataset=None, collate=None):

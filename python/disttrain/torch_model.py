@@ -1,10 +1,12 @@
 """A torch module as the model of a job. torch_arrays.py puts its tensors into the worker's memory."""
 
+import dataclasses
 import sys
 
 import numpy as np
 import torch
 
+from disttrain.constraint import Constraint
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
@@ -17,7 +19,7 @@ from disttrain.variable import Variable, kept_as, read_only
 class TorchModel:
     is_torch = True
 
-    def __init__(self, module, overlap):
+    def __init__(self, module, overlap, constraint=None):
         module = _plain(module)
         self.module = module
         self.variables = []
@@ -40,6 +42,11 @@ class TorchModel:
         self._outside = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
         # Buffers that the cluster doesn't know.
         self._known_buffers = {name for name, _ in module.named_buffers()}
+        self._constraint = None
+        if constraint is not None:
+            self._constraint = Constraint(constraint, _call_with_tensor)
+            bounds = self._constraint.bounds_of(self.variables)
+            self.variables = [dataclasses.replace(v, bounds=b) for v, b in zip(self.variables, bounds)]
         trained = [i for i, variable in enumerate(self.variables) if variable.kind == "trainable"]
         tensors = [self._tensors[i] for i in trained]
         self._last = trained[-1]
@@ -116,6 +123,11 @@ class TorchModel:
             tensor.detach().cpu().to(getattr(torch, variable.dtype)).numpy().copy()
             for variable, tensor in zip(self.variables, self._tensors)
         ]
+        if self._constraint is not None:
+            self._initial = [
+                value if variable.bounds is None else self._constraint.apply(variable, value)
+                for variable, value in zip(self.variables, self._initial)
+            ]
         self._generators = torch.get_rng_state()
         self._constants.note_values()
 
@@ -193,6 +205,8 @@ class TorchModel:
         """From now on the script may not change the parameters' values. They are new ones, of the cluster."""
         if self._now is None:
             return
+        if self._constraint is not None:
+            self._constraint.verify(self.variables, [value.numpy() for value in self._now.values])
         self._in_place.note()
         self._now.note_values()
 
@@ -329,3 +343,12 @@ def _plain(module):
                 f"{name}: the job divides the batches among the workers and averages their gradients"
             )
     return module
+
+
+def _call_with_tensor(function, *names_and_array):
+    *names, array = names_and_array
+    with torch.no_grad():
+        result = function(*names, torch.from_numpy(array))
+    if result is None:
+        return array  # the function has changed it in place
+    return result.detach().cpu().numpy() if isinstance(result, torch.Tensor) else result

@@ -71,5 +71,6 @@ def changed_in_place(what, who="the loop"):
     """The error about a script that has changed values. `what`: 'the parameter "w"'."""
     return (
         f"{who} changed {what} in place. Such a change stays in this process: the parameter servers hold the values, and "
-        "their update rule alone (job.toml's train.optimizer) changes them. Take out the line that changes it"
+        "their update rule alone (job.toml's train.optimizer) changes them. Take out the line that changes it; if it keeps "
+        "values within bounds, as clamp_() does, write job.wrap(model, constraint=function)"
     )

@@ -9,6 +9,7 @@ class Variable:
     shape: tuple
     kind: str  # "trainable", or "state" for running statistics, which have no gradient
     dtype: str = "float32"  # or "float64": how the cluster keeps the values
+    bounds: tuple = None  # (low, high): the parameter servers keep each value within them; None: no bounds
 
     @property
     def elements(self):

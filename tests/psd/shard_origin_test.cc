@@ -52,6 +52,18 @@ TEST_F(ShardOriginTest, ValuesAndSlotsAreThoseOfTheCheckpoint) {
   EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
 }
 
+TEST_F(ShardOriginTest, ValuesFromAFileKeepTheBounds) {
+  job_.layout.model.variables[2].bounds = {-0.5, 12.0};  // all of the shard's first bucket, whose values are 10 to 17
+  for (const bool is_init : {false, true}) {
+    if (is_init) job_.init_path = std::exchange(job_.restore_path, "");
+    store_ = std::make_unique<ShardStore>(job_.layout, ShardId(0), StoreOptions{job_.config.train, 1, 1, false, true},
+                                          nullptr);
+    ASSERT_TRUE(restore());
+    EXPECT_THAT(store_->parameters().first(8), testing::ElementsAre(10, 11, 12, 12, 12, 12, 12, 12)) << is_init;
+    EXPECT_GT(store_->parameters().back(), 12.0F) << "of a variable without bounds";
+  }
+}
+
 TEST_F(ShardOriginTest, AveragesAreThoseOfTheCheckpointIfItHasThem) {
   StoreOptions options;
   options.train = job_.config.train;

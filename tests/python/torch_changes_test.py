@@ -350,6 +350,49 @@ def a_module_in_distributed_data_parallel():
         finally:
             distributed.destroy_process_group()
 
+# ---- constraints ----
+def bounds_of(constraint, net=None):
+    return {v.name: v.bounds for v in TorchModel(nn.Linear(1, 1) if net is None else net, False, constraint).variables}
+def half_of_a_tenth():
+    return float(np.float32(0.05))
+def a_clamp():
+    return bounds_of(lambda value: value.clamp(-half_of_a_tenth(), half_of_a_tenth()))
+def a_clamp_in_place():
+    return bounds_of(lambda value: value.clamp_(min=0) and None if value.numel() == 0 else (value.clamp_(min=0), None)[1])
+def a_clamp_of_one_parameter():
+    return bounds_of(lambda name, value: value.clamp(max=0.5) if name == "weight" else value)
+def a_clamp_of_a_double():
+    return bounds_of(lambda value: value.clamp(-0.1, 0.1), nn.Linear(1, 1, bias=False).double())
+def initial_values_within_the_bounds():
+    run = Run(constraint=lambda value: value.clamp(0.0, 0.125))
+    return bool((run.parameters >= 0).all() and (run.parameters <= 0.125).all() and run.parameters.any())
+def a_longest_norm():
+    bounds_of(lambda value: value / max(1.0, float(value.norm())), nn.Linear(3, 3))
+def rounded_values():
+    bounds_of(lambda value: value.round(decimals=1))
+def absolute_values():
+    bounds_of(lambda value: value.abs())
+def bounds_by_element():
+    bounds_of(lambda value: torch.minimum(value, torch.arange(value.numel()).reshape(value.shape)), nn.Linear(3, 3))
+def a_constraint_that_changes_nothing():
+    bounds_of(lambda value: value)
+def a_constraint_that_returns_another_shape():
+    bounds_of(lambda value: value.sum())
+def a_constraint_that_returns_a_number():
+    bounds_of(lambda value: 0.1)
+def a_constraint_that_is_no_function():
+    bounds_of(0.01)
+def a_constraint_of_three_arguments():
+    bounds_of(lambda module, name, value: value.clamp(0, 1))
+def a_constraint_that_changes_with_time():
+    width = [1.0]
+    run = Run(constraint=lambda value: value.clamp(-width[0], width[0]))
+    width[0] = 0.0
+    run.begin()
+def a_constraint_of_arrays():
+    model = ArrayModel({"a": np.full(2, 3.0), "b": np.zeros(())}, None, lambda value: np.clip(value, -1, 1))
+    return [v.bounds for v in model.variables], model.initial()[0].tolist()
+
 for name, case in list(globals().items()):
     if getattr(case, "__module__", "") == "__main__" and not isinstance(case, type) and not case.__code__.co_argcount:
         try:
@@ -367,6 +410,7 @@ DROPPED = "the gradients were dropped between loss.backward() and job.step(), as
 ADDED = 'since job.wrap() the parameter "{}" was added or unfrozen: do this before job.wrap()'
 REPLACED = 'since job.wrap() the parameter "{}" was replaced by another tensor'
 FROZEN = "the loop changed the frozen parameter \"target.{}\", but the cluster doesn't keep"
+NO_BOUNDS = "the function of job.wrap(constraint=...) doesn't keep each element of the parameter \"weight\" within bounds"
 SENTENCES = {
     "clamped": changed("0.weight"),
     "clamped_after_the_backward_pass": changed("0.weight"),
@@ -411,7 +455,18 @@ SENTENCES = {
     "a_flag_set": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
     "a_module_in_data_parallel": "job.wrap() got a DataParallel around a Linear; expected the module itself, without",
     "a_module_in_distributed_data_parallel": "job.wrap() got a DistributedDataParallel around a Linear; expected the module",
+    "a_longest_norm": NO_BOUNDS,
+    "rounded_values": NO_BOUNDS,
+    "absolute_values": NO_BOUNDS,
+    "bounds_by_element": NO_BOUNDS,
+    "a_constraint_that_changes_nothing": "job.wrap() got a constraint that changes no parameter",
+    "a_constraint_that_returns_another_shape": "returned the shape [] and type float32 for the parameter \"weight\"; expected",
+    "a_constraint_that_returns_a_number": "returned an object of the class float for the parameter",
+    "a_constraint_that_is_no_function": "job.wrap(constraint=...) got an object of the class float; expected a function",
+    "a_constraint_of_three_arguments": "got a function with 3 parameters; expected function(value) or function(name, value)",
+    "a_constraint_that_changes_with_time": 'gives the parameter "0.weight" other values than the bounds [-1.0, 1.0]',
 }
+SMALL = 0.05000000074505806  # of float32
 VALUES = {
     "a_large_model_that_nobody_changes": "taken",
     "half_that_nobody_changes": "taken",
@@ -433,6 +488,12 @@ VALUES = {
     "a_constant_registered": "taken",
     "tied_weights": "taken",
     "a_module_compiled_by_torch": ["weight", "bias"],
+    "a_clamp": {"weight": (-SMALL, SMALL), "bias": (-SMALL, SMALL)},
+    "a_clamp_in_place": {"weight": (0.0, float("inf")), "bias": (0.0, float("inf"))},
+    "a_clamp_of_one_parameter": {"weight": (-float("inf"), 0.5), "bias": None},
+    "a_clamp_of_a_double": {"weight": (-0.1, 0.1)},
+    "initial_values_within_the_bounds": True,
+    "a_constraint_of_arrays": ([(-1.0, 1.0), (-1.0, 1.0)], [1.0, 1.0]),
 }
 
 # Takes lines for before the loop, for its body before job.step() and after it, and for after the loop.
@@ -526,6 +587,14 @@ class TorchChangesTest(unittest.TestCase):
                 self.assertIn(expected, output)
         _, output = self.run_steps(1, step="opt.param_groups[0]['lr'] = 0.1")
         self.assertIn("AttributeError: what job.wrap() returned is no optimizer of torch.optim and has no \"param_groups\"", output)
+
+    def test_the_worker_gets_the_bounds(self):
+        script = SCRIPT.format(dtype="", wrap=", constraint=lambda value: value.clamp(min=-0.5)", step="pass", after="pass")
+        with FakeWorker(PYTHON, script) as worker:
+            worker.open()
+            self.assertEqual(worker.model["variables"], [["weight", [1, 1], "trainable", "float32", -0.5, "inf"]])
+            self.assertGreaterEqual(worker.initial()["weight"][0], -0.5)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -206,6 +206,8 @@ static void write(const VariableSpec& variable, schema::Variable::Builder b) {
   b.setFanIn(variable.fan_in);
   b.setFanOut(variable.fan_out);
   b.setDtype(write_enum<schema::DType>(variable.dtype));
+  b.setLow(variable.bounds.low);
+  b.setHigh(variable.bounds.high);
 }
 
 // Reads a variable, and adds the number of its elements to `elements`.
@@ -219,6 +221,10 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
   variable.fan_in = r.getFanIn();
   variable.fan_out = r.getFanOut();
   variable.dtype = read_enum(r.getDtype(), DType::kFloat64, "type of a variable");
+  variable.bounds = {r.getLow(), r.getHigh()};
+  if (!(variable.bounds.low <= variable.bounds.high))  // also if one of them is NaN
+    malformed("the variable " + variable.name + " has bounds from " + std::to_string(variable.bounds.low) + " to " +
+              std::to_string(variable.bounds.high));
   const std::uint64_t product = checked_product(variable.shape, "variable " + variable.name);
   if (product > kMaxElements - elements)
     malformed("the model has more than " + std::to_string(kMaxElements) + " elements");

@@ -54,6 +54,8 @@ struct Variable {
   fanIn @5 :UInt64;
   fanOut @6 :UInt64;
   dtype @7 :DType;  # float32 or float64
+  low @8 :Float64 = -inf;  # the smallest and the largest value that an element may have
+  high @9 :Float64 = inf;
 }
 
 # The types of elements, as in common/dtype.h.

@@ -62,9 +62,23 @@ double real_of(const json& value, const char* what) {
   throw Wrong{std::string("with ") + what + " that isn't a number"};
 }
 
+Bounds bounds_of(const json& low, const json& high, const VariableSpec& variable) {
+  const Bounds bounds{real_of(low, "a variable's smallest value"), real_of(high, "a variable's largest value")};
+  const auto is_exact = [&variable](double bound) {
+    if (variable.dtype == DType::kFloat64 || std::isinf(bound)) return true;
+    return std::abs(bound) <= std::numeric_limits<float>::max() &&
+           static_cast<double>(static_cast<float>(bound)) == bound;
+  };
+  if (!(bounds.low <= bounds.high) || !is_exact(bounds.low) || !is_exact(bounds.high) ||
+      variable.kind != VariableKind::kTrainable)
+    throw Wrong{"with bounds of the variable \"" + variable.name +
+                "\"; expected them for a trainable variable, in ascending order, and as values of its dtype"};
+  return bounds;
+}
+
 VariableSpec variable_of(const json& entry) {
-  if (!entry.is_array() || entry.size() < 3 || entry.size() > 4)
-    throw Wrong{"with a variable that isn't [name, shape, kind, dtype]"};
+  if (!entry.is_array() || (entry.size() != 3 && entry.size() != 4 && entry.size() != 6))
+    throw Wrong{"with a variable that isn't [name, shape, kind, dtype], and maybe its two bounds"};
   VariableSpec variable;
   variable.name = text_of(entry[0], "a variable's name", kMaxVariableNameBytes);
   if (variable.name.empty() || !is_printable(variable.name))
@@ -87,11 +101,12 @@ VariableSpec variable_of(const json& entry) {
     throw Wrong{"with the variable \"" + variable.name + "\" of kind \"" + printable(kind) +
                 "\", expected \"trainable\" or \"state\""};
   if (kind == "state") variable.kind = VariableKind::kState;
-  const std::string dtype = entry.size() == 4 ? text_of(entry[3], "a variable's dtype", 20) : "float32";
+  const std::string dtype = entry.size() >= 4 ? text_of(entry[3], "a variable's dtype", 20) : "float32";
   if (dtype != "float32" && dtype != "float64")
     throw Wrong{"with the variable \"" + variable.name + "\" of dtype \"" + printable(dtype) +
                 "\", expected \"float32\" or \"float64\""};
   if (dtype == "float64") variable.dtype = DType::kFloat64;
+  if (entry.size() == 6) variable.bounds = bounds_of(entry[4], entry[5], variable);
   variable.initializer = Initializer{InitializerKind::kZeros, 0.0};
   return variable;
 }

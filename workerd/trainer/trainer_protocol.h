@@ -12,6 +12,8 @@
 //
 // After `describe` the trainer waits for messages of the worker, and answers `values` and `start`.
 //
+// A variable in `describe` is [name, shape, kind, dtype] or, if it has bounds, [name, shape, kind, dtype, low, high].
+//
 // A place in the flat arrays is a number of words of 4 bytes, as in common/layout.h.
 //
 // Shared memory: a message of the worker that has the key `blocks`, a list of [number, bytes], brings as many

@@ -285,7 +285,9 @@ Keys train_keys(TrainSection& train) {
        "gradient accumulation: a worker computes this many batches in a step, and pushes the mean of their gradients "
        "once"},
       {"epochs", integer(train.epochs, 0, kAnySize), "0 = no limit"},
-      {"steps", integer(train.steps, 0, kAnySize), "global steps; 0 = no limit. In sync the job makes exactly so many. In async and ssp the pushes that are under way "
+      {"steps", integer(train.steps, 0, kAnySize),
+       "global steps; 0 = no limit. In sync the job makes exactly so many. In async and ssp the pushes that are under "
+       "way "
        "at the last step count too: up to one more step for each worker, or two with pipeline = 1"},
       {"optimizer", section(optimizer_keys(train.optimizer)), ""},
       {"schedule", section(schedule_keys(train.schedule)), ""},

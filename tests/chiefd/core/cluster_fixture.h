@@ -202,7 +202,7 @@ class ClusterTest : public testing::Test {
   std::vector<FolderWork> folder_work_;
   std::optional<RestorePoint> newest_;
   std::optional<KeptEvaluations> evaluations_;  // what the folder keeps
-  std::vector<KeptCheckpoint> kept_;  // the checkpoints that were committed
+  std::vector<KeptCheckpoint> kept_;            // the checkpoints that were committed
   std::optional<Error> folder_error_;
   bool folder_is_held_ = false;
   bool folder_is_unlisted_ = false;  // true: the checkpoints in the folder can't be listed

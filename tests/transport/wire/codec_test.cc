@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -135,6 +136,12 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   auto model = filled<JobDescribed>();
   model.model.variables[0].shape = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
   EXPECT_NE(why_refused(model).find("immense"), std::string::npos);
+
+  model = filled<JobDescribed>();
+  for (const Bounds bounds : {Bounds{2.0, 1.0}, Bounds{std::nan(""), 1.0}, Bounds{0.0, std::nan("")}}) {
+    model.model.variables[0].bounds = bounds;
+    EXPECT_NE(why_refused(model).find("has bounds from"), std::string::npos);
+  }
 
   model = filled<JobDescribed>();
   model.model.columns[1].shape = {std::uint64_t{1} << 20, std::uint64_t{1} << 20};

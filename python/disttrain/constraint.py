@@ -1,0 +1,132 @@
+"""job.wrap(constraint=...): bounds for the values of parameters.
+
+The parameter servers can't run a function of the script. So this module finds out by trial which bounds the function
+has. The parameter servers clip each new value to them, right after its update, in every mode. So the values within the
+bounds are the only ones: workers, evaluations, averages and checkpoints have them.
+"""
+
+import inspect
+
+import numpy as np
+
+from disttrain.connection import number
+from disttrain.errors import DisttrainError
+from disttrain.wrapping import kind_of
+
+_VERIFIED = 64 * 1024  # so many elements are verified in a step
+
+
+class Constraint:
+    def __init__(self, function, call):
+        """`call(function, *names, array)` returns function(*names, value), where `value` is the array as the script's
+        library has it. Both the array and the result are arrays of NumPy."""
+        self._function = function
+        self._call = call
+        self._names = _takes_a_name(function)
+        self._next = 0  # the variable to verify in the next step
+
+    def bounds_of(self, variables):
+        """A list with (low, high) or None for each variable."""
+        found = [self._find(variable) if variable.kind == "trainable" else None for variable in variables]
+        if not any(found):
+            raise DisttrainError(
+                "job.wrap() got a constraint that changes no parameter; expected a function that returns the new value or "
+                "changes it in place, such as lambda value: value.clamp(-0.01, 0.01)"
+            )
+        return found
+
+    def apply(self, variable, value):
+        """A new array with the values that the function returns for these."""
+        names = (variable.name,) if self._names else ()
+        result = self._call(self._function, *names, np.array(value))
+        if result is None or np.shape(result) != variable.shape or np.asarray(result).dtype != value.dtype:
+            is_array = hasattr(result, "shape") and hasattr(result, "dtype")
+            what = f"the shape {list(np.shape(result))} and type {result.dtype}" if is_array else kind_of(result)
+            raise DisttrainError(
+                f'the function of job.wrap(constraint=...) returned {what} for the parameter "{variable.name}"; expected a '
+                f"value with the shape {list(variable.shape)} and type {value.dtype}, as it got, or None if it changes the "
+                "value in place"
+            )
+        return np.asarray(result)
+
+    def verify(self, variables, values):
+        """Fails if the function would change some of the cluster's new values. It tries a part of them in each step."""
+        elements = 0
+        for _ in variables:
+            variable, value = variables[self._next], values[self._next]
+            self._next = (self._next + 1) % len(variables)
+            if variable.bounds is None:
+                continue
+            value = np.asarray(value)
+            if not np.array_equal(self.apply(variable, value), value, equal_nan=True):
+                raise DisttrainError(
+                    f'the function of job.wrap(constraint=...) gives the parameter "{variable.name}" other values than the '
+                    f"bounds {list(variable.bounds)} that it had at job.wrap(); expected a function that always gives the "
+                    "same result for the same value"
+                )
+            elements += value.size
+            if elements >= _VERIFIED:
+                break
+
+    def _find(self, variable):
+        largest = np.finfo(variable.dtype).max
+        with np.errstate(all="ignore"):
+            ends = [self.apply(variable, np.full(variable.shape, end, variable.dtype)) for end in (-largest, largest)]
+        low, high = (float(end.flat[0]) for end in ends)
+        is_same = all((end == end.flat[0]).all() for end in ends)  # a NaN isn't
+        if not is_same or low > high or not self._is_clip(variable, low, high):
+            raise DisttrainError(
+                f'the function of job.wrap(constraint=...) doesn\'t keep each element of the parameter "{variable.name}" within '
+                "bounds that are the same for all of them; expected such a function, as value.clamp(-0.01, 0.01), because the "
+                "parameter servers apply it. Other projections belong into the forward pass, such as "
+                "torch.nn.utils.parametrize"
+            )
+        bounds = (-np.inf if low == -largest else low, np.inf if high == largest else high)
+        return None if bounds == (-np.inf, np.inf) else bounds
+
+    def _is_clip(self, variable, low, high):
+        """Whether the function clips random values, also such near the bounds."""
+        draw = np.random.default_rng(1)
+        finite = [end for end in (low, high) if abs(end) < np.finfo(variable.dtype).max]
+        for center, scale in [(0.0, 10.0**power) for power in (-8, -4, -2, -1, 0, 1, 3, 6)] + [
+            (end, factor * (abs(end) or 1.0)) for end in finite for factor in (1e-3, 1.0)
+        ]:
+            values = np.asarray(center + scale * draw.standard_normal(variable.shape), variable.dtype)
+            expected = np.asarray(np.clip(values, low, high), variable.dtype)
+            with np.errstate(all="ignore"):
+                if not np.array_equal(self.apply(variable, values), expected):
+                    return False
+        return True
+
+
+def description_of(variable):
+    """The variable as the message `describe` has it."""
+    bounds = [] if variable.bounds is None else [number(bound) for bound in variable.bounds]
+    return [variable.name, list(variable.shape), variable.kind, variable.dtype, *bounds]
+
+
+def call_with_array(function, *names_and_array):
+    """Constraint's `call` for trees of arrays. The result may be an array of JAX."""
+    array = names_and_array[-1]
+    result = function(*names_and_array)
+    return array if result is None else np.asarray(result) if hasattr(result, "shape") else result
+
+
+def _takes_a_name(function):
+    if not callable(function):
+        raise DisttrainError(
+            f"job.wrap(constraint=...) got {kind_of(function)}; expected a function of a parameter's value, or of its name and "
+            "its value"
+        )
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = sum(p.default is p.empty for p in positional)
+    if required > 2 or not positional and not any(p.kind == p.VAR_POSITIONAL for p in parameters):
+        raise DisttrainError(
+            f"job.wrap(constraint=...) got a function with {required} parameters; expected function(value) or "
+            "function(name, value)"
+        )
+    return required == 2
