@@ -20,7 +20,7 @@ double unix_time(double unix_now, const std::optional<Duration>& age) {
 }
 
 bool is_up(const TaskStatus& task) {
-  return task.state == TaskState::kReady || task.state == TaskState::kRunning;
+  return task.state == TaskState::kReady || task.state == TaskState::kRunning || task.state == TaskState::kBusy;
 }
 
 void collect_evaluation(const std::string& job, const EvaluationStatus& evaluation, Page& page) {

@@ -68,6 +68,7 @@ json task_json(const TaskStatus& task) {
                 {"examples_per_second", number_or_null(task.figures.examples_per_second)},
                 {"loss", number_or_null(task.figures.loss)},
                 {"lag", task.figures.lag ? json(*task.figures.lag) : json(nullptr)},
+                {"rank", task.rank ? json(*task.rank) : json(nullptr)},
                 {"phase", disttrain::to_string(task.phase)},
                 {"phase_seconds", to_seconds(task.in_phase)}};
   if (task.task.role == Role::kWorker) {

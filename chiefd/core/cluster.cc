@@ -187,10 +187,12 @@ void Cluster::on(Instant now, const TaskJoined& event, Actions& actions) {
   timeouts_.heartbeat = heartbeat_pause(timeouts_.silent, tasks_.all().size());  // more workers may have joined
   // If the task still holds a job that this chief doesn't run any more, tell the task to release that job.
   const bool is_admitted = tasks_.is_current(event.hello.member);
-  if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_)
+  if (is_admitted && event.hello.job.value != 0 && event.hello.job != current_) {
+    tasks_.note_unreleased(event.hello.member, event.hello.job);
     tasks_.send(Send{event.hello.member.task,
                      CloseJob{event.hello.job, event.hello.generation, "the chief doesn't run this job any more"}},
                 actions);
+  }
   Turn turn = this->turn(now, actions);
   if (Job* job = current(); job != nullptr && is_admitted) job->on_reconnect(turn, event.hello);
   tell_job(now, findings, actions);
@@ -225,12 +227,14 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
         Send{event.from.task, HeartbeatAnswer{term_, timeouts_.silent, heartbeat->clock, {}, timeouts_.heartbeat}},
         actions);
   }
-  tell_job(now, findings, actions);
   const JobId id = std::visit(JobOf{}, event.message);
+  if (std::holds_alternative<JobClosed>(event.message)) tasks_.note_released(event.from, id, findings);
+  tell_job(now, findings, actions);
   if (current_ == id) {
     Turn turn = this->turn(now, actions);
     current()->on_message(turn, event.from, event.message);
   } else if (heartbeat != nullptr && id.value != 0) {
+    tasks_.note_unreleased(event.from, id);
     tasks_.send(Send{event.from.task, CloseJob{id, heartbeat->generation, "the chief doesn't run this job any more"}},
                 actions);
   }

@@ -17,6 +17,10 @@ TaskStatus Cluster::presence(const Task& task, Instant now) const {
   status.metrics = task.hello.metrics;
   status.state = task.state;
   status.reason = task.reason;
+  if (task.is_there() && task.unreleased != JobId()) {
+    status.state = TaskState::kBusy;
+    status.reason = "it hasn't released job " + std::to_string(task.unreleased.value) + " yet";
+  }
   status.losses = task.losses;
   if (task.member.incarnation.value == 0) return status;
   // Tasks::tick() may have moved last_heard ahead of the current time.
@@ -73,11 +77,12 @@ std::vector<TaskStatus> Cluster::tasks_in_current_job(Instant now) const {
   std::vector<TaskStatus> statuses;
   for (const auto& [id, task] : tasks_.all()) {
     TaskStatus status = presence(task, now - slept_);
-    const bool is_ready = task.state == TaskState::kReady;
+    const bool is_ready = status.state == TaskState::kReady;
     const bool is_used = members.count(task.member) != 0 || job.is_evaluated_by(task.member);
     const bool is_at_work = is_ready && task.heartbeat.job == *current_ && is_used;
     if (is_ready && status.reason.empty()) status.reason = job.why_kept_out(id, now - slept_);
     if (is_at_work) status.state = TaskState::kRunning;
+    status.rank = job.rank_of(task.member);
     status.figures = figures(task, job, is_at_work);
     if (const auto reached = reached_by(task)) status.figures.lag = furthest[id.role] - *reached;
     statuses.push_back(std::move(status));
@@ -95,6 +100,7 @@ std::vector<TaskStatus> Cluster::tasks_beside(JobId id, Instant now) const {
       status.state = TaskState::kReady;
       status.reason = "in job " + jobs_.at(*current_)->name();
     }
+    status.rank.reset();
     status.figures = TaskFigures();
     if (frozen == frozen_.end()) continue;
     if (const auto at_end = frozen->second.find(status.task); at_end != frozen->second.end())

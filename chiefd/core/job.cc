@@ -1,5 +1,6 @@
 #include "chiefd/core/job.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -73,6 +74,13 @@ PhaseTimes Job::measured_times(const Member& worker, PhaseTimes times) const {
 
 std::string Job::why_kept_out(TaskId task, Instant now) const {
   return parts_->report.why_kept_out(task, now);
+}
+
+std::optional<std::uint32_t> Job::rank_of(const Member& worker) const {
+  const std::vector<Member>& members = parts_->workers.roster().members;
+  const auto found = std::find(members.begin(), members.end(), worker);
+  if (found == members.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - members.begin());
 }
 
 bool Job::is_evaluated_by(const Member& evaluator) const {
@@ -274,11 +282,12 @@ void Job::on_opened(Turn& turn, const Member& from, const JobOpened& opened) {
   parts.workers.note_wires(from, opened.wires);
   const bool trains = parts.stage.is(Stage::kTrain) || parts.stage.is(Stage::kReclaim);
   parts.candidates.note_prepared(from);
+  parts.candidates.note_opened(from.task);
   // The worker may have been told to start before it had opened the job, for example if a former chief asked it to
   // join. So tell it again.
   if (parts.workers.has_joined(from) || (trains && parts.workers.is_unfinished(from)))
     return parts.requests.repeat_in_training(turn, from);
-  if (parts.stage.is(Stage::kOpen) && parts.stage.answered(from)) parts.launch.set_roster(turn);
+  if (parts.stage.is(Stage::kOpen) && parts.stage.answered(from)) parts.start_failures.advance(turn);
 }
 
 void Job::on_finding(Turn& turn, const Finding& finding) {
@@ -287,11 +296,13 @@ void Job::on_finding(Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   if (member.task.role == Role::kEvaluator) return parts.evaluators.on_finding(turn, finding);
   const bool is_gone = finding.what != Finding::What::kJoined && finding.what != Finding::What::kReturned;
+  if (const Task* task = turn.tasks.find(member.task); finding.what == Finding::What::kJoined && task != nullptr)
+    parts.candidates.meet(*task);
   parts.link_failures.on_finding(turn, finding);
   if (parts.stage.is(Stage::kGather)) return parts.gathering.gather(turn);
   if (parts.stage.is(Stage::kDescribe)) return parts.gathering.on_finding(turn, finding);
   if (is_gone) {
-    parts.candidates.end_invitation(member);
+    parts.invitations.on_gone(turn, finding);
     if (finding.what != Finding::What::kSilent) parts.candidates.unprepare(member);
     return parts.task_losses.on_loss(turn, finding);
   }

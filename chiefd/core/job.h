@@ -46,6 +46,7 @@
 //   task_losses, recovery, regathering, pausing
 //                                          decide when a ps is silent or lost.
 //   link_failures, reachability            decide when tasks can't reach each other.
+//   start_failures                         decides whether the job starts without a worker that can't take part.
 //   suspicions                             decides which task is to blame for a failure.
 //   deadlines, late_disk                   decide when a stage or the chief's own disk takes too long.
 //   absences                               bounds and reports the wait for tasks that are away.
@@ -122,6 +123,8 @@ class Job {
   PhaseTimes measured_times(const Member& worker, PhaseTimes times) const;
   // Why a connected worker may not take part in the job, such as "can't rejoin the job: ...". "": it may.
   std::string why_kept_out(TaskId task, Instant now) const;
+  // The worker's rank. None if it isn't in the roster.
+  std::optional<std::uint32_t> rank_of(const Member& worker) const;
   // True if the evaluator works for the job.
   bool is_evaluated_by(const Member& evaluator) const;
   // The tasks that the job uses, without evaluators. After the job's end, the tasks that it used last, for the status.

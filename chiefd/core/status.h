@@ -19,8 +19,9 @@
 namespace disttrain::chiefd {
 
 // The state of a task. kWaiting: no process has said hello yet. kRunning: the task is ready, and the current job uses
-// it. kLeft: the process went away while it was in no job, or it left in good order.
-enum class TaskState : std::uint8_t { kWaiting, kReady, kRunning, kSilent, kDead, kLeft };
+// it. kBusy: the worker is ready, but still holds a job that has ended. kLeft: the process went away while it was in no
+// job, or it left in good order. Tasks never has kRunning and kBusy; the status has them instead of kReady.
+enum class TaskState : std::uint8_t { kWaiting, kReady, kRunning, kBusy, kSilent, kDead, kLeft };
 const char* to_string(TaskState state);
 
 // How many processes of a task were lost in each way.
@@ -53,6 +54,7 @@ struct TaskStatus {
   std::string host;
   std::string metrics;  // host:port; "": none
   TaskState state = TaskState::kWaiting;
+  std::optional<std::uint32_t> rank;  // of a worker that takes part in the job
   std::string reason;
   std::optional<Duration> heartbeat_age;  // none: the task has never sent anything
   Phase phase = Phase::kIdle;             // of the last heartbeat

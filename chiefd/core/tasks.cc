@@ -50,6 +50,8 @@ const char* to_string(TaskState state) {
       return "ready";
     case TaskState::kRunning:
       return "running";
+    case TaskState::kBusy:
+      return "busy";
     case TaskState::kSilent:
       return "silent";
     case TaskState::kDead:
@@ -115,7 +117,10 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   if (is_new && task.member.incarnation.value != 0) {
     if (!is_same_process(task.hello, hello)) task.superseded.push_back(task.hello);
     if (task.superseded.size() > kMaxSuperseded) task.superseded.pop_front();
-    if (!is_given_up(task.state)) lose(task, &Losses::replaced, place_taken(task.hello, hello), findings, actions);
+    if (!is_given_up(task.state)) {
+      lose(task, &Losses::replaced, place_taken(task.hello, hello), findings, actions);
+      findings.back().has_started_over = is_same_process(task.hello, hello);
+    }
   }
   const bool was_given_up = is_given_up(task.state);
   if (is_new || was_given_up) {
@@ -142,6 +147,7 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
   task.claim.reset();
   task.heir.reset();
   task.connected = true;
+  task.unreleased = JobId();
   task.last_heard = now;
   if (!task.is_there()) task.state = TaskState::kReady;
   task.reason.clear();
@@ -280,10 +286,12 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
     const bool is_claim = task.claim && task.claim->member == done.answered_by;
     task.heir = done.answered_by;
     task.kept_until = last_tick_ + timeouts_.silent + timeouts_.dial + timeouts_.reconnect_longest;
-    return lose(task, &Losses::replaced,
-                is_claim ? place_taken(task.hello, *task.claim)
-                         : "it has started over, or another process answers now at " + task.hello.address,
-                findings, actions);
+    lose(task, &Losses::replaced,
+         is_claim ? place_taken(task.hello, *task.claim)
+                  : "it has started over, or another process answers now at " + task.hello.address,
+         findings, actions);
+    findings.back().has_started_over = is_claim && is_same_process(task.hello, *task.claim);
+    return;
   }
   if (is_heard) return;
   if (task.claim && (done.outcome == ProbeOutcome::kRefused || task.state == TaskState::kSilent))
@@ -327,6 +335,16 @@ void Tasks::let_go(const Member& member, Findings& findings, Actions& actions) {
   task.connected = false;
   ++task.losses.left;
   findings.push_back({Finding::What::kLeft, member, task.reason, true});
+}
+
+void Tasks::note_unreleased(const Member& member, JobId job) {
+  if (member.task.role == Role::kWorker && is_current(member)) tasks_[member.task].unreleased = job;
+}
+
+void Tasks::note_released(const Member& member, JobId job, Findings& findings) {
+  if (!is_current(member) || job == JobId() || tasks_[member.task].unreleased != job) return;
+  tasks_[member.task].unreleased = JobId();
+  findings.push_back({Finding::What::kReturned, member, "it has released job " + std::to_string(job.value), false});
 }
 
 // A task learns the new timeout from the answer to its next heartbeat. At that time it has already set its timer for

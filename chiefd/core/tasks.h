@@ -28,8 +28,11 @@ struct Task {
   bool connected = false;
   bool probing = false;
   bool leaving = false;  // true: the task was told to end, and waits for permission to leave
-  Instant joined;        // when this process joined
-  Instant last_heard;    // the last time at which the task and all its shard threads were known to run
+  // The job that has ended, or has gone on without this worker, and that the worker still holds: its threads may hang
+  // in that job's program or data. Until the worker has released it, it gets no other job. 0: none.
+  JobId unreleased;
+  Instant joined;      // when this process joined
+  Instant last_heard;  // the last time at which the task and all its shard threads were known to run
   Instant silent_since;
   Instant probe_after;  // the earliest time of the next probe, while the task is away or silent
   Heartbeat heartbeat;  // the last one
@@ -53,7 +56,7 @@ struct Task {
 
   bool is_there() const { return state == TaskState::kReady; }
   // Returns true if the chief may give new work to the task.
-  bool takes_work() const { return is_there() && connected && !leaving; }
+  bool takes_work() const { return is_there() && connected && !leaving && unreleased == JobId(); }
 };
 
 // A change in the state of one process.
@@ -64,6 +67,8 @@ struct Finding {
   std::string why;
   // A process that was told to end isn't counted as lost, even if it left without permission.
   bool was_told_to_end = false;
+  // kLost: the process lives, and has said hello as another member.
+  bool has_started_over = false;
 };
 using Findings = std::vector<Finding>;
 
@@ -129,6 +134,12 @@ class Tasks {
   // heartbeats, so no task becomes silent during the next three heartbeat intervals. A task that is silent or gone
   // stays so.
   void forgive_change(Instant now, const Timeouts& before);
+
+  // The worker still holds this job, which it was told to release. Does nothing for other tasks: a ps gives the memory
+  // of an older job back before it makes new shards.
+  void note_unreleased(const Member& member, JobId job);
+  // The worker has released the job. If the chief has waited for this, it is a finding: the worker takes work again.
+  void note_released(const Member& member, JobId job, Findings& findings);
 
   // Sends the message if the task has a connection. Otherwise drops it, because the sender repeats its request when the
   // task is back.

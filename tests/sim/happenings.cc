@@ -69,6 +69,7 @@ const char* to_string(Happening happening) {
       "gradient not finite",
       "gradient as large as possible",
       "step skipped",
+      "worker that lacks something",
       "data read for a long time",
       "checkpoint restored for a long time",
       "restore abandoned",

@@ -82,6 +82,7 @@ enum class Happening : std::uint8_t {
   kHugeGradient,
   kSkippedStep,
   // Work that takes longer than Timeouts::setup, or that is abandoned because a newer order came.
+  kWorkerLacks,
   kLongData,
   kLongRestore,
   kRestoreLeft,

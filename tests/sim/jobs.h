@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -19,6 +20,14 @@
 #include "tests/sim/storage.h"
 
 namespace disttrain::sim {
+
+// What a worker can't do, because it lacks memory, a device, a library or the data.
+enum class Lack {
+  kNothing,
+  kDescription,  // it answers DescribeJob with a failure
+  kOpening,      // it answers OpenJob with a failure
+  kLife,         // its process dies when it opens a job
+};
 
 struct Jobs {
   std::map<std::string, JobConfig> configs;  // by name
@@ -34,6 +43,12 @@ struct Jobs {
   // many pieces. The pieces together take longer than most timeouts. 0 pieces: neither takes any time.
   std::uint64_t slow_pieces = 0;
   Duration slow_piece{};
+
+  // One worker that lacks something until the faults end, whatever process it is.
+  TaskId lacking;
+  Lack lack = Lack::kNothing;
+  std::function<void(TaskId)> die;  // ends the worker's process soon
+  bool lacks(TaskId worker, Lack what) const { return lack == what && lacking == worker; }
 
   // `text` is the job's name.
   JobConfig read(const std::string& text) const { return configs.at(text); }

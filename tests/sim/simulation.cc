@@ -53,6 +53,7 @@ class Simulation {
     draw_rules(seed, world_, jobs_, storage_);
     draw_long_work(seed);
     draw_absence(seed);
+    draw_lack(seed);
     if (long_faults_.wants_long_job()) make_long(jobs_.configs.at("first"));
   }
 
@@ -161,6 +162,8 @@ class Simulation {
             !laws_.has_trained()) ||
            (job.job.ps_timeout != Duration() && says("(job.ps_timeout)")) ||
            (job.job.workers_timeout != Duration() && says("(job.workers_timeout)")) ||
+           // If another fault has hit the other workers, too few of them may be left.
+           (says("it lacks something") && (is_faulty_ || job.job.on_worker_loss == OnWorkerLoss::kWait)) ||
            says("job.max_restarts is " + std::to_string(job.job.max_restarts)) ||
            says("job.max_restarts (" + std::to_string(job.job.max_restarts) + ")");
   }
@@ -278,6 +281,24 @@ class Simulation {
     jobs_.slow_piece = milliseconds(2000 + random.below(5000));
     world_.tell("data and checkpoints are read in " + std::to_string(jobs_.slow_pieces) + " pieces, each for " +
                 std::to_string(std::chrono::duration_cast<milliseconds>(jobs_.slow_piece).count()) + " ms");
+  }
+
+  // In some seeds, one of several workers can't take part in the first job. Draws from a random stream of its own.
+  void draw_lack(std::uint64_t seed) {
+    Random random(seed, stream_of("lack"));
+    const auto workers = jobs_.cluster.workers.size();
+    if (random.below(8) != 0 || workers < 2 || jobs_.configs.at("first").job.min_workers >= workers) return;
+    jobs_.lacking = TaskId{Role::kWorker, static_cast<std::uint32_t>(random.below(workers))};
+    jobs_.lack = std::vector{Lack::kDescription, Lack::kOpening, Lack::kLife}[random.below(3)];
+    jobs_.die = [this, random](TaskId worker) mutable {
+      const Duration away = milliseconds(1 + random.below(2000));
+      world_.after(Duration(), [this, worker, away] {
+        if (jobs_.lack == Lack::kLife && network_.is_alive(address(worker))) crash(worker, false, away);
+      });
+    };
+    network_.harm.hit(address(jobs_.lacking));
+    world_.tell(to_string(jobs_.lacking) + " can't take part in a job: lack " +
+                std::to_string(static_cast<int>(jobs_.lack)));
   }
 
   // Kills a ps as soon as the first job runs and has a checkpoint. The restore then takes minutes. In half of the seeds
@@ -589,6 +610,7 @@ class Simulation {
   void heal() {
     world_.tell("faults end");
     faults_are_over_ = true;
+    jobs_.lack = Lack::kNothing;
     long_faults_.end();
     network_.heal_all();
     network_.disarm();

@@ -43,6 +43,7 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
       if (run == runs_) read_data(wanted, prepared_ == wanted.job ? 0 : jobs_.slow_pieces);
     });
   } else if (const auto* order = std::get_if<OpenJob>(&message)) {
+    if (jobs_.lacks(self().task, Lack::kOpening) || jobs_.lacks(self().task, Lack::kLife)) return fail_to_open(*order);
     if (!is_ours(order->job, order->generation)) open(*order);
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (close->job != held_) return tell_chief(JobClosed{close->job});
@@ -66,7 +67,24 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
   }
 }
 
+void WorkerNode::fail_to_open(const OpenJob& order) {
+  drop_job();
+  held_ = order.job;
+  held_generation_ = order.generation;
+  world_.count(Happening::kWorkerLacks);
+  if (jobs_.lacks(self().task, Lack::kLife)) return jobs_.die(self().task);
+  tell("can't open the job");
+  const bool is_memory = world_.chance(500);
+  tell_chief(TaskFailed{order.job, order.generation, is_memory ? ErrorCode::kFailed : ErrorCode::kConfig,
+                        "it lacks something"});
+}
+
 void WorkerNode::read_data(const DescribeJob& order, std::uint64_t pieces_left) {
+  if (pieces_left == 0 && jobs_.lacks(self().task, Lack::kDescription)) {
+    tell("can't describe the job");
+    world_.count(Happening::kWorkerLacks);
+    return tell_chief(TaskFailed{order.job, Generation(), ErrorCode::kNoInput, "it lacks something"});
+  }
   if (pieces_left == 0) {
     prepared_ = order.job;
     return describe(order);

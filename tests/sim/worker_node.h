@@ -136,6 +136,7 @@ class WorkerNode final : public TaskNode {
   std::optional<CloseJob> closing_;  // set if an order to close the job came while busy_
   void read_data(const DescribeJob& order, std::uint64_t pieces_left);
   void close_job(const CloseJob& order);
+  void fail_to_open(const OpenJob& order);
 };
 
 }  // namespace disttrain::sim

@@ -1,5 +1,5 @@
 """A worker whose threads hang in the bytes of a job that is over ends its process, and the next job begins without
-waiting for those bytes."""
+waiting for those bytes. tests/chiefd/core/queue_test.cc tests that the chief gives such a worker no other job."""
 import os
 import time
 import unittest

@@ -10,7 +10,8 @@ namespace disttrain::chiefd {
 // the wait began at `waiting_since`.
 inline Awaited absent(TaskId id, const Task* task, Instant waiting_since) {
   const bool was_heard = task != nullptr && task->member.incarnation.value != 0;
-  return {id, AwaitedFor::kHello, was_heard ? task->last_heard : waiting_since};
+  const bool is_busy = task != nullptr && task->unreleased != JobId();
+  return {id, is_busy ? AwaitedFor::kClose : AwaitedFor::kHello, was_heard ? task->last_heard : waiting_since};
 }
 
 }  // namespace disttrain::chiefd

@@ -1,6 +1,6 @@
 // Stores the workers that aren't in the roster and may join it. Such a worker first reads the data and builds the
 // model, so that no other worker waits for it when it joins. This class decides nothing: invitations.h decides which
-// workers are invited, and membership.h decides which of them join.
+// workers are invited, membership.h which of them join, and start_failures.h which of them can't take part.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chiefd/core/tasks.h"
 #include "common/messages/session.h"
 #include "common/time.h"
 
@@ -41,11 +42,32 @@ class Candidates {
   void let_in(TaskId worker) { kept_out_.erase(worker); }
   const std::map<TaskId, std::string>& kept_out() const { return kept_out_; }
 
+  // A process that can't take part in the job, because it lacks memory, a device, a library or the data. It stays out,
+  // for the reason `why`, until another process of its task joins.
+  void leave_out(const Task& task, const std::string& why);
+  bool is_left_out(const Task& task) const;
+  // A process of the task has joined. If another process was left out, forgets that.
+  void meet(const Task& task);
+
+  // The workers that were lost while a generation started. The next generation starts without them if it can, and they
+  // join while it trains. So a worker that dies whenever it opens the job doesn't keep the others from training.
+  void note_lost_at_start(TaskId worker) { lost_at_start_.insert(worker); }
+  void note_opened(TaskId worker) { lost_at_start_.erase(worker); }
+  bool was_lost_at_start(TaskId worker) const { return lost_at_start_.count(worker) != 0; }
+
  private:
+  struct Process {
+    Member member;
+    std::string host;
+    std::uint32_t pid = 0;
+  };
   std::map<Member, Instant> invited_;
   std::set<Member> prepared_;
   std::map<TaskId, Instant> ask_after_;
-  std::map<TaskId, std::string> kept_out_;  // why: the worker was lost too often, or the shards lack memory
+  // Why: the worker was lost too often, its process can't take part, or the shards lack memory.
+  std::map<TaskId, std::string> kept_out_;
+  std::map<TaskId, Process> left_out_;
+  std::set<TaskId> lost_at_start_;
 };
 
 }  // namespace disttrain::chiefd

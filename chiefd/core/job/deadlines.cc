@@ -16,9 +16,11 @@ Deadlines::Deadlines(JobParts& parts)
       candidates_(parts.candidates),
       pauses_(parts.pauses),
       work_clock_(parts.work_clock),
+      gathering_(parts.gathering),
       folder_(parts.folder),
       final_checkpoint_(parts.final_checkpoint),
       recovery_(parts.recovery),
+      start_failures_(parts.start_failures),
       closing_(parts.closing),
       evaluators_(parts.evaluators),
       ending_(parts.ending) {}
@@ -63,7 +65,10 @@ void Deadlines::give_up(Turn& turn, const std::string& what) {
   const TaskId task = who_stands_still(turn.tasks);
   const bool has_worked = work_clock_.newest_work(turn.tasks, stage_.awaited()) != Instant();
   const std::string since = (has_worked ? ", and has stood still for " : " within ") + limit();
-  ending_.fail(turn, Error{ErrorCode::kUnavailable, "it heartbeats, but " + what + since}, task);
+  const Error error{ErrorCode::kUnavailable, "it heartbeats, but " + what + since};
+  if (stage_.is(Stage::kOpen) && start_failures_.give_up_on_awaited(turn, error)) return;
+  if (stage_.is(Stage::kDescribe)) return gathering_.give_up_on_awaited(turn, error);
+  ending_.fail(turn, error, task);
 }
 
 std::string Deadlines::limit() const {
@@ -133,10 +138,12 @@ void Deadlines::settle(Turn& turn) {
 }
 
 void Deadlines::leave_behind(Turn& turn) {
-  for (const Member& member : stage_.awaited())
+  for (const Member& member : stage_.awaited()) {
+    turn.tasks.note_unreleased(member, setup_.id);
     turn.actions.push_back(Note{
         2, to_string(member.task) + " didn't release job " + setup_.name() + " in time; the chief goes on without it",
         "", setup_.name()});
+  }
   closing_.finish(turn);
 }
 

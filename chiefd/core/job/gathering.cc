@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "chiefd/core/job/absent.h"
@@ -44,6 +45,7 @@ Gathering::Gathering(JobParts& parts)
       folder_(parts.folder),
       launch_(parts.launch),
       recovery_(parts.recovery),
+      start_failures_(parts.start_failures),
       ending_(parts.ending) {}
 
 void Gathering::begin(Turn& turn) {
@@ -69,7 +71,7 @@ void Gathering::resume(Turn& turn) {
 std::vector<Member> Gathering::workers_there(const Tasks& tasks) const {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : tasks.all())
-    if (id.role == Role::kWorker && task.takes_work()) there.emplace(id, task.member);
+    if (id.role == Role::kWorker && task.takes_work() && !candidates_.is_left_out(task)) there.emplace(id, task.member);
   std::vector<Member> workers;
   for (const TaskId rank : workers_.ranks())
     if (there.count(rank) != 0) workers.push_back(there.at(rank));
@@ -84,7 +86,8 @@ bool Gathering::lacks(const Tasks& tasks, Role role) const {
       return entry.first.role == Role::kPs && entry.second.is_listed && !entry.second.takes_work();
     });
   const std::size_t ranks = workers_.ranks().size();
-  const std::size_t awaited = ranks == 0 ? setup_.submission.awaited_workers : 0;
+  const std::size_t wanted = ranks == 0 ? setup_.submission.awaited_workers : 0;
+  const std::size_t awaited = wanted - std::min(wanted, left_out_workers(tasks));
   return workers_there(tasks).size() < std::max({setup_.least_workers(), ranks, awaited});
 }
 
@@ -111,12 +114,50 @@ void Gathering::gather(Turn& turn) {
   describe(turn, workers_there(turn.tasks));
 }
 
-void Gathering::describe(Turn& turn, const std::vector<Member>& workers) {
-  stage_.enter(Stage::kDescribe);
+// A worker that was lost while the job started before takes part only if the job needs it.
+void Gathering::describe(Turn& turn, std::vector<Member> workers) {
+  const auto lost_before = [this](const Member& worker) { return candidates_.was_lost_at_start(worker.task); };
+  const auto fresh = static_cast<std::size_t>(std::count_if(
+      workers.begin(), workers.end(), [&lost_before](const Member& worker) { return !lost_before(worker); }));
+  if (workers_.ranks().empty() && fresh >= setup_.least_workers()) std::erase_if(workers, lost_before);
+  failures_.clear();
   workers_.choose(workers);
-  condition_.explain(to_string(workers.front().task) + " reads the data and builds the model");
-  stage_.await(turn.now, {workers.front()}, turn.now + setup_.timeouts.setup);
-  turn.send(workers.front().task, DescribeJob{setup_.id, setup_.shared_config()});
+  ask_to_describe(turn, {workers.front()});
+}
+
+void Gathering::ask_to_describe(Turn& turn, const std::vector<Member>& workers) {
+  stage_.enter(Stage::kDescribe);
+  condition_.explain(
+      to_string(workers.front().task) +
+      (workers.size() == 1 ? " reads the data and builds the model" : " and others read the data and build the model") +
+      (failures_.empty() ? "" : ", because " + to_string(failures_.front().first.task) + " couldn't"));
+  stage_.await(turn.now, workers, turn.now + setup_.timeouts.setup);
+  turn.send_to(workers, DescribeJob{setup_.id, setup_.shared_config()});
+}
+
+// The cause may be the job, which then fails at each worker, or the worker alone, which may lack memory, a device, a
+// library or the data. So all other workers are asked at once. They need the data and the model anyway.
+void Gathering::on_describe_failed(Turn& turn, const Member& from, const Error& error) {
+  failures_.push_back({from, error});
+  const auto& [first, first_error] = failures_.front();
+  if (!start_failures_.may_spare(from)) return ending_.fail(turn, first_error, first.task);
+  std::vector<Member> others = workers_.roster().members;
+  std::erase(others, from);
+  workers_.choose_members(others);
+  if (failures_.size() == 1) return ask_to_describe(turn, others);
+  stage_.answered(from);  // another worker is still asked: otherwise this one couldn't be spared
+}
+
+void Gathering::give_up_on_awaited(Turn& turn, const Error& error) {
+  const std::set<Member> awaited = stage_.awaited();
+  for (const Member& worker : awaited)
+    if (stage_.is(Stage::kDescribe) && stage_.awaits(worker)) on_describe_failed(turn, worker, error);
+}
+
+std::size_t Gathering::left_out_workers(const Tasks& tasks) const {
+  return static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [this](const auto& entry) {
+    return entry.second.takes_work() && candidates_.is_left_out(entry.second);
+  }));
 }
 
 // At this stage no task holds anything of the job. So if the job loses a task that it counts on, it only gathers its
@@ -130,6 +171,7 @@ void Gathering::on_finding(Turn& turn, const Finding& finding) {
   const bool may_repeat = finding.what == Finding::What::kLost && !finding.was_told_to_end &&
                           (stage_.awaits(member) || member.task.role == Role::kPs);
   const Cause cause{member.task, finding.why};
+  if (may_repeat && member.task.role == Role::kWorker) candidates_.note_lost_at_start(member.task);
   const std::size_t times = may_repeat ? recovery_.count_loss(turn, kLostAtStart, cause) : 0;
   if (times > setup_.config().job.max_restarts)
     return ending_.fail(turn, recovery_.too_many_losses(ErrorCode::kUnavailable, cause, times), member.task);
@@ -138,7 +180,10 @@ void Gathering::on_finding(Turn& turn, const Finding& finding) {
 }
 
 void Gathering::on_described(Turn& turn, const Member& from, const JobDescribed& described) {
-  if (!stage_.answered(from)) return;
+  if (!stage_.awaits(from)) return;
+  stage_.await_nobody();
+  for (const auto& [worker, error] : std::exchange(failures_, {}))
+    start_failures_.leave_out(turn, worker, error.message);
   if (Status status = check_described(setup_.config(), described); !status)
     return ending_.fail(turn, status.error(), std::nullopt);
   if (setup_.evaluators > 0 && setup_.evaluates() && !setup_.takes_checkpoints())
@@ -209,8 +254,8 @@ std::vector<Awaited> Gathering::missing(const Tasks& tasks) const {
     if (is_unlisted && (task == nullptr || !task->takes_work())) missing.push_back(absent(rank, task, since_));
   }
   const auto there =
-      static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [](const auto& entry) {
-        return entry.first.role == Role::kWorker && entry.second.takes_work();
+      static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [this](const auto& entry) {
+        return entry.first.role == Role::kWorker && entry.second.takes_work() && !candidates_.is_left_out(entry.second);
       }));
   if (missing.empty() && there < setup_.least_workers())
     missing.push_back({std::nullopt, AwaitedFor::kHello, since_, setup_.least_workers() - there});

@@ -3,11 +3,14 @@
 // tasks.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "chiefd/core/awaited.h"
 #include "chiefd/core/job/turn.h"
+#include "common/result.h"
 
 namespace disttrain::chiefd {
 
@@ -21,6 +24,7 @@ class Launch;
 class Reachability;
 class Recovery;
 class StageWait;
+class StartFailures;
 class Workers;
 struct JobParts;
 struct JobSetup;
@@ -41,6 +45,11 @@ class Gathering {
   void on_finding(Turn& turn, const Finding& finding);
   // In stage kDescribe: the worker has described the model and the data.
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);
+  // In stage kDescribe: the awaited worker can't describe the model and the data. Asks the other workers. If none of
+  // them can, or too few of them are left, the job fails.
+  void on_describe_failed(Turn& turn, const Member& from, const Error& error);
+  // In stage kDescribe: the awaited workers have stood still for too long.
+  void give_up_on_awaited(Turn& turn, const Error& error);
   // Called when the checkpoint folder was read.
   void find_init(Turn& turn);
   // In stage kInit: the shell has found the first parameters, or has failed.
@@ -55,7 +64,9 @@ class Gathering {
 
  private:
   std::vector<Member> workers_there(const Tasks& tasks) const;
-  void describe(Turn& turn, const std::vector<Member>& workers);
+  void describe(Turn& turn, std::vector<Member> workers);
+  void ask_to_describe(Turn& turn, const std::vector<Member>& workers);
+  std::size_t left_out_workers(const Tasks& tasks) const;
   void ask_folder(Turn& turn);
   void place_model(Turn& turn);
 
@@ -70,10 +81,14 @@ class Gathering {
   CheckpointFolder& folder_;
   Launch& launch_;
   Recovery& recovery_;
+  StartFailures& start_failures_;
   Ending& ending_;
 
   Instant since_;                              // when the job began to gather its tasks
   std::optional<Instant> complete_enough_at_;  // since when the job has enough tasks to start
+  // The workers that couldn't describe the model and the data, in the order of their answers. Each is left out as soon
+  // as another worker has described them.
+  std::vector<std::pair<Member, Error>> failures_;
 };
 
 }  // namespace disttrain::chiefd

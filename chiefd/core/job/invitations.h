@@ -11,7 +11,6 @@ namespace disttrain::chiefd {
 
 class Candidates;
 class Condition;
-class EventLog;
 class GenerationPlan;
 class JobMembers;
 class LinkFailures;
@@ -19,6 +18,7 @@ class Links;
 class Membership;
 class Regathering;
 class StageWait;
+class StartFailures;
 class Workers;
 struct JobParts;
 struct JobSetup;
@@ -35,6 +35,8 @@ class Invitations {
   void invite_again(Turn& turn);
   // Sends the invitation again, because the worker's connection was lost.
   void repeat(Turn& turn, const Member& worker) const;
+  // A worker is gone. If it was invited, ends its invitation.
+  void on_gone(Turn& turn, const Finding& finding);
   // The worker's answer.
   void on_described(Turn& turn, const Member& from, const JobDescribed& described);
 
@@ -43,7 +45,6 @@ class Invitations {
 
   const JobSetup& setup_;
   StageWait& stage_;
-  EventLog& events_;
   const Condition& condition_;
   const GenerationPlan& generation_;
   const Workers& workers_;
@@ -51,6 +52,7 @@ class Invitations {
   const Links& links_;
   const JobMembers& members_;
   LinkFailures& link_failures_;
+  StartFailures& start_failures_;
   Membership& membership_;
   Regathering& regathering_;
 };

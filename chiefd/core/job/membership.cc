@@ -71,6 +71,8 @@ void Membership::tell_loss(Turn& turn, const Member& worker, const std::string& 
     case Loss::kLink:
       worker_losses_.note_unlinked(worker.task, turn.now);
       return events_.warn(why);
+    case Loss::kSpared:
+      return;
   }
 }
 
@@ -129,9 +131,10 @@ bool Membership::may_join(Turn& turn, const Member& worker) {
   if (members_.uses(worker) || workers_.is_lost(worker) || !turn.tasks.is_current(worker) || !has_work_for(worker.task))
     return false;
   const Task* task = turn.tasks.find(worker.task);
+  if (candidates_.is_left_out(*task)) return false;
   if (!task->takes_work() || !reachability_.reaches_owners(worker.task)) return false;
   if (worker_losses_.is_too_often(worker.task, turn.now)) {
-    keep_out(turn, worker.task, lost_too_often(worker_losses_.losses_of(worker.task, turn.now)));
+    keep_out(turn, worker.task, lost_too_often(worker.task, turn.now));
     return false;
   }
   if (const std::size_t workers = roster_with(worker).size(); workers > generation_.places()) {
@@ -147,9 +150,12 @@ void Membership::keep_out(Turn& turn, TaskId worker, const std::string& why) {
   if (candidates_.keep_out(worker, why)) events_.tell(turn, "worker_refused", 2, to_string(worker) + " " + why, worker);
 }
 
-std::string Membership::lost_too_often(std::size_t losses) const {
+std::string Membership::lost_too_often(TaskId worker, Instant now) const {
+  const std::size_t losses = worker_losses_.losses_of(worker, now);
+  const std::string why = worker_losses_.why_lost(worker);
   return "can't rejoin the job: it was lost " + std::to_string(losses) + (losses == 1 ? " time" : " times") +
-         " within job.restart_window, and job.max_restarts is " + std::to_string(setup_.config().job.max_restarts);
+         " within job.restart_window, and job.max_restarts is " + std::to_string(setup_.config().job.max_restarts) +
+         (why.empty() ? "" : "; the last loss: " + why);
 }
 
 std::string Membership::no_place_for(const Tasks& tasks, std::size_t workers) const {

@@ -39,6 +39,8 @@ class Membership {
 
   // Removes a lost worker of this generation. For Loss::kLink the caller has already told the operator.
   void lose(Turn& turn, const Member& worker, const std::string& why, Loss loss = Loss::kCounts);
+  // Counts and reports a lost worker.
+  void tell_loss(Turn& turn, const Member& worker, const std::string& why, Loss loss);
   // Lets all prepared workers join. Does nothing while a checkpoint is cut, because the cut waits for a fixed set of
   // workers.
   void join_prepared(Turn& turn);
@@ -50,11 +52,10 @@ class Membership {
 
   // Keeps a connected worker out of the job for the reason `why`, and reports this once.
   void keep_out(Turn& turn, TaskId worker, const std::string& why);
-  std::string lost_too_often(std::size_t losses) const;
+  std::string lost_too_often(TaskId worker, Instant now) const;
   std::string no_place_for(const Tasks& tasks, std::size_t workers) const;
 
  private:
-  void tell_loss(Turn& turn, const Member& worker, const std::string& why, Loss loss);
   void forget_predecessors(const Member& worker);
   bool has_work_for(TaskId worker) const;
   bool may_join(Turn& turn, const Member& worker);

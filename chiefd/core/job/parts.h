@@ -21,6 +21,7 @@
 #include "chiefd/core/job/ending.h"
 #include "chiefd/core/job/evaluators.h"
 #include "chiefd/core/job/event_log.h"
+#include "chiefd/core/job/faults.h"
 #include "chiefd/core/job/fences.h"
 #include "chiefd/core/job/final_checkpoint.h"
 #include "chiefd/core/job/gathering.h"
@@ -50,6 +51,7 @@
 #include "chiefd/core/job/setup.h"
 #include "chiefd/core/job/stage.h"
 #include "chiefd/core/job/stall.h"
+#include "chiefd/core/job/start_failures.h"
 #include "chiefd/core/job/suspicions.h"
 #include "chiefd/core/job/task_losses.h"
 #include "chiefd/core/job/training_run.h"
@@ -78,6 +80,7 @@ struct JobParts {
   Workers workers;
   Candidates candidates;
   WorkerLosses worker_losses{setup};
+  Faults faults;
   WorkerFigures worker_figures;
   Links links;
   Pauses pauses;
@@ -116,6 +119,7 @@ struct JobParts {
   Ending ending{*this};
   Closing closing{*this};
   Leaving leaving{*this};
+  StartFailures start_failures{*this};
   Suspicions suspicions{*this};
   Absences absences{*this};
   Deadlines deadlines{*this};

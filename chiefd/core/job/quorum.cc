@@ -13,6 +13,7 @@ Quorum::Quorum(JobParts& parts)
       condition_(parts.condition),
       progress_(parts.progress),
       workers_(parts.workers),
+      candidates_(parts.candidates),
       worker_losses_(parts.worker_losses),
       pauses_(parts.pauses),
       reachability_(parts.reachability),
@@ -35,14 +36,7 @@ void Quorum::check(Turn& turn) {
     }
     return;
   }
-  if (const std::optional<TaskId> lost = last_hope(turn))
-    return ending_.fail(
-        turn,
-        Error{ErrorCode::kFailed,
-              "it was lost more than job.max_restarts (" + std::to_string(setup_.config().job.max_restarts) +
-                  ") times within job.restart_window, and too few other workers are left" +
-                  (worker_losses_.last_why().empty() ? "" : "; the last loss: ") + worker_losses_.last_why()},
-        *lost);
+  if (fail_without_hope(turn)) return;
   if (!pauses_.is_short()) {
     pauses_.begin_shortage(turn.now);
     checkpointing_.interrupt(turn, problem);  // a lost worker would never mark its channels
@@ -51,12 +45,27 @@ void Quorum::check(Turn& turn) {
   }
 }
 
+bool Quorum::fail_without_hope(Turn& turn) {
+  const std::optional<TaskId> lost = last_hope(turn);
+  if (!lost) return false;
+  const Task* task = turn.tasks.find(*lost);
+  const std::string why = worker_losses_.why_lost(*lost);
+  const std::string reason = candidates_.is_left_out(*task)
+                                 ? "it " + candidates_.kept_out().at(*lost) + "; too few other workers are left"
+                                 : "it was lost more than job.max_restarts (" +
+                                       std::to_string(setup_.config().job.max_restarts) +
+                                       ") times within job.restart_window, and too few other workers are left" +
+                                       (why.empty() ? "" : "; the last loss: ") + why;
+  ending_.fail(turn, Error{ErrorCode::kFailed, reason}, *lost);
+  return true;
+}
+
 std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
   std::optional<TaskId> banned;
   std::size_t others = 0;
   for (const auto& [id, task] : turn.tasks.all()) {
     if (id.role != Role::kWorker) continue;
-    if (worker_losses_.is_too_often(id, turn.now))
+    if (worker_losses_.is_too_often(id, turn.now) || candidates_.is_left_out(task))
       banned = id;
     else
       ++others;

@@ -11,6 +11,7 @@
 
 namespace disttrain::chiefd {
 
+class Candidates;
 class Checkpointing;
 class Condition;
 class Ending;
@@ -35,6 +36,10 @@ class Quorum {
   // Returns why the job can't train with the workers that it has. Empty if it can.
   std::string shortage(const Turn& turn) const;
 
+  // If too few of the known workers may take part, because the others were lost too often or can't take part, fails the
+  // job and returns true.
+  bool fail_without_hope(Turn& turn);
+
  private:
   // If too few of the known workers may take part, because the others were lost too often, returns one of those.
   std::optional<TaskId> last_hope(const Turn& turn) const;
@@ -45,6 +50,7 @@ class Quorum {
   Condition& condition_;
   Progress& progress_;
   const Workers& workers_;
+  const Candidates& candidates_;
   WorkerLosses& worker_losses_;
   Pauses& pauses_;
   const Reachability& reachability_;

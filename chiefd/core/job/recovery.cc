@@ -22,6 +22,7 @@ Recovery::Recovery(JobParts& parts)
       gathering_(parts.gathering),
       loans_(parts.loans),
       fences_(parts.fences),
+      start_failures_(parts.start_failures),
       suspicions_(parts.suspicions),
       pausing_(parts.pausing),
       regathering_(parts.regathering),
@@ -49,8 +50,10 @@ void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
     return gathering_.resume(turn);
   }
   if (!counts)
-    events_.tell(turn, kRollsBack, loss == Loss::kLink ? 2 : 1,
-                 std::string(loss == Loss::kLink ? "a link failed" : "a task was told to end") +
+    events_.tell(turn, kRollsBack, loss == Loss::kLeft ? 1 : 2,
+                 std::string(loss == Loss::kLink     ? "a link failed"
+                             : loss == Loss::kSpared ? "the job starts again without a worker"
+                                                     : "a task was told to end") +
                      ", which doesn't count as a loss: " + to_string(cause),
                  cause.task, cause.reason);
   // If a second loss comes during a rollback, the rollback keeps the step that the job had reached before the first
@@ -99,6 +102,7 @@ void Recovery::drop_generation(Turn& turn) {
   fences_.drop_generation();
   pauses_.drop_generation();
   suspicions_.clear();
+  start_failures_.clear();
   schedule_.drop_generation();
   loans_.drop_generation();
   workers_.drop_generation();

@@ -30,6 +30,7 @@ class Progress;
 class Regathering;
 class Rollbacks;
 class StageWait;
+class StartFailures;
 class Suspicions;
 class Workers;
 struct JobParts;
@@ -67,6 +68,7 @@ class Recovery {
   Gathering& gathering_;
   Loans& loans_;
   Fences& fences_;
+  StartFailures& start_failures_;
   Suspicions& suspicions_;
   Pausing& pausing_;
   Regathering& regathering_;

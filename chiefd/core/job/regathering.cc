@@ -22,6 +22,7 @@ Regathering::Regathering(JobParts& parts)
       reachability_(parts.reachability),
       invitations_(parts.invitations),
       membership_(parts.membership),
+      quorum_(parts.quorum),
       folder_(parts.folder),
       launch_(parts.launch) {}
 
@@ -30,6 +31,7 @@ void Regathering::regather(Turn& turn) {
   std::string problem;
   const bool has_ps = regather_ps(turn, problem);
   const bool has_workers = regather_workers(turn);
+  if (!has_workers && !setup_.waits_for_lost() && quorum_.fail_without_hope(turn)) return;
   if (!has_ps || !has_workers) {
     std::vector<Awaited> missing = missing_ps(turn.tasks);
     for (Awaited& worker : missing_workers(turn.tasks, turn.now)) missing.push_back(std::move(worker));
@@ -93,10 +95,11 @@ bool Regathering::can_train_with(const Tasks& tasks) const {
 
 bool Regathering::regather_workers(Turn& turn) {
   std::map<TaskId, Member> ready;
+  std::map<TaskId, Member> spared;  // ready, but lost when the generation before started
   for (const auto& [id, task] : turn.tasks.all()) {
-    if (id.role != Role::kWorker || !task.takes_work()) continue;
+    if (id.role != Role::kWorker || !task.takes_work() || candidates_.is_left_out(task)) continue;
     if (worker_losses_.is_too_often(id, turn.now) && !setup_.waits_for_lost()) {
-      membership_.keep_out(turn, id, membership_.lost_too_often(worker_losses_.losses_of(id, turn.now)));
+      membership_.keep_out(turn, id, membership_.lost_too_often(id, turn.now));
     } else if (!reachability_.reaches_owners(id)) {
       // invitations_.invite_again() asks the prepared workers again. Any other worker is invited here, and its answer
       // says which ps tasks it can't reach.
@@ -104,12 +107,13 @@ bool Regathering::regather_workers(Turn& turn) {
         invitations_.invite(turn, task.member);
     } else if (candidates_.is_prepared(task.member)) {
       candidates_.let_in(id);
-      ready.emplace(id, task.member);
+      (candidates_.was_lost_at_start(id) && !setup_.waits_for_lost() ? spared : ready).emplace(id, task.member);
     } else {
       invitations_.invite(turn, task.member);
     }
   }
   if (!missing_workers(turn.tasks, turn.now).empty()) return false;
+  if (ready.size() < setup_.least_workers()) ready.merge(spared);
   std::vector<Member> roster;
   if (setup_.waits_for_lost())
     for (const TaskId rank : workers_.ranks()) roster.push_back(ready.at(rank));
@@ -168,7 +172,7 @@ std::vector<Awaited> Regathering::missing_ps(const Tasks& tasks) const {
 bool Regathering::is_ready(const Task& task, Instant now) const {
   const TaskId id = task.member.task;
   if (id.role != Role::kWorker || !task.takes_work() || !candidates_.is_prepared(task.member)) return false;
-  if (!reachability_.reaches_owners(id)) return false;
+  if (!reachability_.reaches_owners(id) || candidates_.is_left_out(task)) return false;
   return setup_.waits_for_lost() || !worker_losses_.is_too_often(id, now);
 }
 

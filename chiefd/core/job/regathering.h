@@ -21,6 +21,7 @@ class Invitations;
 class Launch;
 class Links;
 class Membership;
+class Quorum;
 class Reachability;
 class Rollbacks;
 class StageWait;
@@ -64,6 +65,7 @@ class Regathering {
   const Reachability& reachability_;
   Invitations& invitations_;
   Membership& membership_;
+  Quorum& quorum_;
   CheckpointFolder& folder_;
   Launch& launch_;
 

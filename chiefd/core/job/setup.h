@@ -51,6 +51,7 @@ enum class Loss {
   kCounts,  // the loss counts
   kLeft,    // the task was told to end
   kLink,    // the task lives, but can't reach another task
+  kSpared,  // a worker failed or was lost while the generation started, and enough others are there
 };
 
 }  // namespace disttrain::chiefd

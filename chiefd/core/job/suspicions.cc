@@ -1,6 +1,7 @@
 #include "chiefd/core/job/suspicions.h"
 
 #include <algorithm>
+#include <set>
 
 #include "chiefd/core/job/parts.h"
 
@@ -15,11 +16,14 @@ Suspicions::Suspicions(JobParts& parts)
       workers_(parts.workers),
       candidates_(parts.candidates),
       pauses_(parts.pauses),
+      faults_(parts.faults),
       links_(parts.links),
       members_(parts.members),
+      gathering_(parts.gathering),
       membership_(parts.membership),
       recovery_(parts.recovery),
       folder_(parts.folder),
+      start_failures_(parts.start_failures),
       ending_(parts.ending) {}
 
 void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed& failed) {
@@ -28,7 +32,7 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
   // A description belongs to no generation, so a failed description comes with generation 0. Reports about an earlier
   // generation may come at any time and are ignored.
   if (stage_.is(Stage::kDescribe) && failed.generation.value == 0 && stage_.awaits(from))
-    return ending_.fail(turn, error, from.task);
+    return gathering_.on_describe_failed(turn, from, error);
   if (refuses_to_join(turn, from, failed)) return;
   // While the job gives a generation up, tasks of this generation fail as a consequence. So their failures are ignored.
   const bool is_giving_up = stage_.is(Stage::kRegather) || stage_.is(Stage::kFind) || stage_.is(Stage::kGeneration) ||
@@ -39,10 +43,17 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
       return folder_.set_aside(turn, to_string(from.task) + ": " + failed.reason);
     if (may_pass(failed.code)) return recovery_.recover(turn, {from.task, failed.reason});
   }
+  // After kUnavailable another task may be the cause, unless the worker itself lacks something.
+  const std::string fault = fault_of(failed.code, failed.reason);
+  const bool is_own = failed.code != ErrorCode::kUnavailable || !fault.empty();
+  if (stage_.is(Stage::kOpen) && is_own && workers_.is_taking_part(from) && start_failures_.may_spare(from))
+    return start_failures_.note(turn, from, error, true);
   // The worker's trainer has raised an exception in an evaluation.
   const bool raised = failed.code == ErrorCode::kFailed && workers_.is_taking_part(from);
   if (raised && stage_.is(Stage::kEvaluate)) return ending_.on_evaluation_failed(turn, from, error);
   if (failed.code != ErrorCode::kUnavailable && !raised) return ending_.fail(turn, error, from.task);
+  if (stage_.is(Stage::kTrain) && workers_.is_taking_part(from) && !fault.empty())
+    return on_own_fault(turn, from, fault, failed.reason);
   // The task may have failed because it lost another task of the job. Then the other task is the root cause. So the
   // chief probes all other tasks.
   if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;
@@ -55,10 +66,33 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
   const bool is_invited = failed.generation.value == 0 && candidates_.end_invitation(from);
   const bool is_joining = failed.generation == generation_.number() && workers_.is_joining(from);
   if (!is_invited && !is_joining) return false;
-  events_.tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + failed.reason, from.task);
-  candidates_.unprepare(from);
-  if (is_joining) membership_.lose(turn, from, failed.reason);
+  if (is_joining) {
+    candidates_.unprepare(from);
+    membership_.lose(turn, from, failed.reason);
+  }
+  // While a worker opens its channels, another task may be the cause. So the worker may try again.
+  if (is_invited || failed.code != ErrorCode::kUnavailable || !fault_of(failed.code, failed.reason).empty())
+    start_failures_.leave_out(turn, from, failed.reason);
+  else
+    events_.tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + failed.reason, from.task);
   return true;
+}
+
+// No other task is the cause of such a failure, so the chief needn't wait for the other tasks.
+void Suspicions::on_own_fault(Turn& turn, const Member& from, const std::string& fault, const std::string& reason) {
+  std::set<TaskId> living;
+  for (const Member& worker : workers_.living()) living.insert(worker.task);
+  const Faults::Verdict verdict = faults_.note(turn.now, from, fault, living, setup_.config().job.restart_window);
+  if (verdict == Faults::Verdict::kEveryWorker)
+    return ending_.fail(
+        turn,
+        Error{ErrorCode::kFailed, "each worker has failed in the same way, so another try would fail too: " + reason},
+        from.task);
+  membership_.lose(turn, from, reason);
+  living.erase(from.task);
+  const bool has_others = living.size() >= setup_.least_workers();
+  if (verdict == Faults::Verdict::kAgain && has_others && !setup_.waits_for_lost())
+    start_failures_.leave_out(turn, from, reason);
 }
 
 // A ps couldn't create its shards. Returns true if another attempt may succeed: its disk may recover, or a folder that
@@ -99,6 +133,10 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
   if (workers_.is_taking_part(from) && stage_.is(Stage::kTrain)) {
     membership_.lose(turn, from, why);
     return false;
+  }
+  if (workers_.is_taking_part(from) && stage_.is(Stage::kOpen) && start_failures_.may_spare(from)) {
+    start_failures_.note(turn, from, Error{ErrorCode::kUnavailable, why}, false);
+    return !stage_.is(Stage::kOpen);
   }
   if (workers_.is_taking_part(from))
     recovery_.recover(turn, {from.task, why});

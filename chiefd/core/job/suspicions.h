@@ -20,6 +20,8 @@ class CheckpointFolder;
 class Condition;
 class Ending;
 class EventLog;
+class Faults;
+class Gathering;
 class GenerationPlan;
 class JobMembers;
 class Links;
@@ -27,6 +29,7 @@ class Membership;
 class Pauses;
 class Recovery;
 class StageWait;
+class StartFailures;
 class Workers;
 struct JobParts;
 struct JobSetup;
@@ -45,6 +48,7 @@ class Suspicions {
     Error error;
     Instant since;
   };
+  void on_own_fault(Turn& turn, const Member& from, const std::string& fault, const std::string& reason);
   bool refuses_to_join(Turn& turn, const Member& from, const TaskFailed& failed);
   bool is_settled(const Turn& turn, const Member& from, Instant since) const;
   bool may_pass(ErrorCode code) const;
@@ -58,11 +62,14 @@ class Suspicions {
   Workers& workers_;
   Candidates& candidates_;
   Pauses& pauses_;
+  Faults& faults_;
   Links& links_;
   const JobMembers& members_;
+  Gathering& gathering_;
   Membership& membership_;
   Recovery& recovery_;
   CheckpointFolder& folder_;
+  StartFailures& start_failures_;
   Ending& ending_;
 
   std::map<Member, Suspicion> suspicions_;  // for each task that reported, its first report

@@ -27,6 +27,7 @@ TaskLosses::TaskLosses(JobParts& parts)
       condition_(parts.condition),
       generation_(parts.generation),
       workers_(parts.workers),
+      candidates_(parts.candidates),
       pauses_(parts.pauses),
       members_(parts.members),
       membership_(parts.membership),
@@ -34,6 +35,7 @@ TaskLosses::TaskLosses(JobParts& parts)
       regathering_(parts.regathering),
       reclaim_(parts.reclaim),
       recovery_(parts.recovery),
+      start_failures_(parts.start_failures),
       schedule_(parts.schedule),
       checkpointing_(parts.checkpointing),
       closing_(parts.closing),
@@ -64,7 +66,7 @@ void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
     if (stage_.awaits_anyone()) return membership_.lose(turn, member, finding.why, loss);
     return reclaim_.on_gone(member);  // advance() handles the loss later
   }
-  if (!has_trained(stage_.at())) return recovery_.recover(turn, {member.task, finding.why}, loss);
+  if (!has_trained(stage_.at())) return lose_at_start(turn, finding, loss);
   workers_.mark_lost(member);
   // The last checkpoint must not wait for marks of the lost worker.
   if (stage_.is(Stage::kSettle) || stage_.is(Stage::kFinalCut)) {
@@ -74,6 +76,17 @@ void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
     checkpointing_.interrupt(turn, to_string(member.task) + " is lost");
   }
   if (stage_.is(Stage::kEvaluate) && stage_.awaits(member)) ending_.finish_evaluation(turn, loss);
+}
+
+void TaskLosses::lose_at_start(Turn& turn, const Finding& finding, Loss loss) {
+  const Member& member = finding.member;
+  if (loss == Loss::kLeft || !start_failures_.may_spare(member))
+    return recovery_.recover(turn, {member.task, finding.why}, loss);
+  if (stage_.is(Stage::kOpen))
+    return start_failures_.note(turn, member, Error{ErrorCode::kUnavailable, finding.why}, false);
+  candidates_.note_lost_at_start(member.task);
+  membership_.tell_loss(turn, member, finding.why, loss);
+  recovery_.recover(turn, {member.task, finding.why}, Loss::kSpared);
 }
 
 bool TaskLosses::check_silence(Turn& turn) {

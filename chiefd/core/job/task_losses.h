@@ -9,6 +9,7 @@
 
 namespace disttrain::chiefd {
 
+class Candidates;
 class CheckpointSchedule;
 class Checkpointing;
 class Closing;
@@ -23,6 +24,7 @@ class Reclaim;
 class Recovery;
 class Regathering;
 class StageWait;
+class StartFailures;
 class Workers;
 struct JobParts;
 struct JobSetup;
@@ -37,6 +39,7 @@ class TaskLosses {
 
  private:
   void lose_worker(Turn& turn, const Finding& finding, Loss loss);
+  void lose_at_start(Turn& turn, const Finding& finding, Loss loss);
   void pause(Turn& turn, const Finding& finding);
   Duration patience_with_ps(Instant silent_since) const;
 
@@ -45,6 +48,7 @@ class TaskLosses {
   Condition& condition_;
   const GenerationPlan& generation_;
   Workers& workers_;
+  Candidates& candidates_;
   Pauses& pauses_;
   const JobMembers& members_;
   Membership& membership_;
@@ -52,6 +56,7 @@ class TaskLosses {
   Regathering& regathering_;
   Reclaim& reclaim_;
   Recovery& recovery_;
+  StartFailures& start_failures_;
   const CheckpointSchedule& schedule_;
   Checkpointing& checkpointing_;
   Closing& closing_;

@@ -15,6 +15,7 @@ TrainingRun::TrainingRun(JobParts& parts)
       generation_(parts.generation),
       workers_(parts.workers),
       worker_figures_(parts.worker_figures),
+      faults_(parts.faults),
       loans_(parts.loans),
       fences_(parts.fences),
       membership_(parts.membership),
@@ -29,6 +30,7 @@ TrainingRun::TrainingRun(JobParts& parts)
 void TrainingRun::on_heartbeat(Turn& turn, const Member& from, const Heartbeat& heartbeat) {
   if (workers_.is_taking_part(from)) {
     worker_figures_.note_steps(from, heartbeat.steps);
+    faults_.note_steps(from, heartbeat.steps);
     worker_figures_.note_metrics(from, heartbeat.metrics);
     workers_.note_wires(from, heartbeat.wires);
     if (setup_.submission.warmup_steps > 0 && progress_.report().measured_steps > 0)

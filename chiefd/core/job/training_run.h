@@ -9,6 +9,7 @@ namespace disttrain::chiefd {
 class Checkpointing;
 class Condition;
 class Ending;
+class Faults;
 class Fences;
 class FinalCheckpoint;
 class GenerationPlan;
@@ -50,6 +51,7 @@ class TrainingRun {
   const GenerationPlan& generation_;
   Workers& workers_;
   WorkerFigures& worker_figures_;
+  Faults& faults_;
   Loans& loans_;
   Fences& fences_;
   Membership& membership_;

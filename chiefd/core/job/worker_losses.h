@@ -21,8 +21,14 @@ class WorkerLosses {
   // `worker` is the name of the task, as in events: "worker/1".
   void note_lost(const std::string& worker, Instant at, const std::string& why) {
     lost_[worker].note(at, window());
+    why_[worker] = why;
     last_why_ = why;
     last_loss_ = worker + ": " + why;
+  }
+  // Why this worker was lost last. "" if this chief has seen no loss of it.
+  std::string why_lost(TaskId worker) const {
+    const auto why = why_.find(to_string(worker));
+    return why == why_.end() ? "" : why->second;
   }
   // Why the last worker was lost. "" if this chief has seen no loss.
   const std::string& last_why() const { return last_why_; }
@@ -46,6 +52,7 @@ class WorkerLosses {
   std::string last_why_;
   std::string last_loss_;
   std::map<std::string, Restarts> lost_;
+  std::map<std::string, std::string> why_;
   std::map<TaskId, Restarts> unlinked_;
 };
 

@@ -77,7 +77,7 @@ class ClusterTest : public testing::Test {
                            task.index < (task.role == Role::kPs ? config_.ps.size() : config_.workers.size());
     if (is_listed) hello.address = address_of(config_, task);
     hello.host = "host";
-    hello.pid = 1000 + task.index;
+    hello.pid = pid_of_.count(task) != 0 ? pid_of_[task] : 1000 + task.index;
     hello.shards = task.role == Role::kPs ? 2 : 0;
     if (const auto memory = memory_.find(task); memory != memory_.end()) hello.memory_bytes = memory->second;
     return hello;
@@ -181,6 +181,7 @@ class ClusterTest : public testing::Test {
   std::unique_ptr<Cluster> cluster_;
   JournalState journal_;
   Instant now_{std::chrono::seconds(1000)};
+  std::map<TaskId, std::uint32_t> pid_of_;   // of processes that don't have their usual number, 1000 + index
   std::map<TaskId, std::uint64_t> secrets_;  // the tokens that ps tasks hold
   Duration wall_set_by_{};                   // how far the host's wall clock was moved
   EventClocks clocks() const {

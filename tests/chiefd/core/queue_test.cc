@@ -46,7 +46,68 @@ TEST_F(TrainingTest, KillClosesAtOnceAndUnwillingTasksAreLeftBehind) {
   EXPECT_EQ(status(second).state, JobState::kQueued);
   pass(seconds(6));
   EXPECT_EQ(status(job).state, JobState::kStopped);
+  EXPECT_EQ(status(second).state, JobState::kStarting);
+  say(worker(0), JobClosed{job});
+  say(worker(1), JobClosed{job});
+  pass(seconds(1));
   EXPECT_EQ(status(second).state, JobState::kRunning);
+}
+
+// Its step thread may hang in the program or the data of the job. The process then ends, and another one says hello.
+TEST_F(TrainingTest, WorkerThatHasNotReleasedAJobGetsNoOther) {
+  const JobId job = train(job_config("a"));
+  answers_close_ = false;
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  say(worker(1), JobClosed{job});
+  const JobId second = submit(job_config("b"));
+  pass(seconds(6));
+  const std::vector<TaskStatus> tasks = status(second).tasks;
+  const TaskStatus& hung =
+      *std::find_if(tasks.begin(), tasks.end(), [](const TaskStatus& task) { return task.task == worker(0); });
+  EXPECT_EQ(hung.state, TaskState::kBusy);
+  EXPECT_EQ(hung.reason, "it hasn't released job 1 yet");
+  ASSERT_FALSE(status(second).waits_for.empty());
+  EXPECT_EQ(status(second).waits_for.front().task, worker(0));
+  EXPECT_EQ(status(second).waits_for.front().what, AwaitedFor::kClose);
+  pass(seconds(3));
+  EXPECT_EQ(status(second).state, JobState::kRunning) << "enough other workers are there";
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 1u);
+  kill(worker(0));
+  restart(worker(0));
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 2u);
+  pass(seconds(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+}
+
+TEST_F(TrainingTest, WorkerThatReleasesAJobLateJoinsTheNext) {
+  const JobId job = train(job_config("a"));
+  answers_close_ = false;
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  say(worker(1), JobClosed{job});
+  const JobId second = submit(job_config("b"));
+  pass(seconds(10));
+  ASSERT_EQ(status(second).state, JobState::kRunning);
+  say(worker(0), JobClosed{job});
+  pass(seconds(1));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+}
+
+TEST_F(TrainingTest, WorkerThatComesBackWithAJobThatHasEndedGetsNoOtherBeforeItsAnswer) {
+  start_chief(1, 1);
+  hello(ps(0));
+  answers_close_ = false;
+  TaskHello hello = hello_of(worker(0));
+  hello.member.incarnation = Incarnation(77);
+  hello.job = JobId(9);
+  this->hello(worker(0), 77);
+  step(TaskJoined{hello});
+  const JobId job = submit(job_config("a"));
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 0u);
+  say(worker(0), JobClosed{JobId(9)});
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
 TEST_F(TrainingTest, StopAndKillAreAnsweredWhenTheyAreDurable) {

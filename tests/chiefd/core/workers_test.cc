@@ -187,7 +187,9 @@ TEST_F(WorkersTest, WorkerThatWasLostTooOftenIsNotTakenBackAndTheReasonIsTold) {
     pass(seconds(2));
   }
   const std::string why =
-      "can't rejoin the job: it was lost 2 times within job.restart_window, and job.max_restarts is 1";
+      "can't rejoin the job: it was lost 2 times within job.restart_window, and job.max_restarts is 1; the last loss: "
+      "its "
+      "connection closed and nobody listens at host:7121 any more";
   EXPECT_EQ(status(job).reason, "trains with 1 worker; worker/1 " + why);
   EXPECT_EQ(event("worker_refused"), "worker/1 " + why);
   EXPECT_EQ(status(job).tasks.back().task, worker(1));

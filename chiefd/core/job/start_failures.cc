@@ -1,0 +1,73 @@
+#include "chiefd/core/job/start_failures.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "chiefd/core/job/parts.h"
+
+namespace disttrain::chiefd {
+
+StartFailures::StartFailures(JobParts& parts)
+    : setup_(parts.setup),
+      stage_(parts.stage),
+      events_(parts.events),
+      condition_(parts.condition),
+      generation_(parts.generation),
+      workers_(parts.workers),
+      candidates_(parts.candidates),
+      launch_(parts.launch),
+      membership_(parts.membership),
+      recovery_(parts.recovery) {}
+
+bool StartFailures::may_spare(const Member& worker) const {
+  if (condition_.is_stopping() || !workers_.ranks().empty()) return false;
+  const std::vector<Member>& members = workers_.roster().members;
+  const auto others = std::count_if(members.begin(), members.end(), [&](const Member& member) {
+    return member != worker && !workers_.is_lost(member) && !candidates_.was_lost_at_start(member.task);
+  });
+  return static_cast<std::size_t>(others) >= setup_.least_workers();
+}
+
+void StartFailures::note(Turn& turn, const Member& worker, const Error& error, bool is_process) {
+  failures_[worker] = Failure{error, is_process};
+  workers_.mark_lost(worker);
+  if (stage_.answered(worker)) advance(turn);
+}
+
+void StartFailures::advance(Turn& turn) {
+  if (failures_.empty()) return launch_.set_roster(turn);
+  const auto failures = std::exchange(failures_, {});
+  for (const auto& [worker, failure] : failures) {
+    if (failure.is_process) {
+      leave_out(turn, worker, failure.error.message);
+      continue;
+    }
+    candidates_.note_lost_at_start(worker.task);
+    membership_.tell_loss(turn, worker, failure.error.message, Loss::kCounts);
+  }
+  const auto& [worker, failure] = *failures.begin();
+  recovery_.recover(turn, {worker.task, failure.error.message}, Loss::kSpared);
+}
+
+bool StartFailures::give_up_on_awaited(Turn& turn, const Error& error) {
+  const std::vector<Member> late(stage_.awaited().begin(), stage_.awaited().end());
+  if (!stage_.is(Stage::kOpen) || late.empty() || condition_.is_stopping() || !workers_.ranks().empty()) return false;
+  if (workers_.living().size() < late.size() + setup_.least_workers()) return false;
+  for (const Member& worker : late) note(turn, worker, error, true);
+  return true;
+}
+
+// A worker that has failed may still hold memory of the job, and one that hangs ends its process.
+void StartFailures::leave_out(Turn& turn, const Member& worker, const std::string& why) {
+  const Task* task = turn.tasks.find(worker.task);
+  if (task == nullptr || task->member != worker) return;
+  candidates_.leave_out(*task, "can't take part in the job until its process is another one: " + why);
+  events_.tell(turn, "worker_refused", 2, to_string(worker.task) + " can't take part: " + why, worker.task);
+  events_.warn("goes on without " + to_string(worker.task) + ": " + why);
+  if (turn.tasks.is_current(worker))
+    turn.send(worker.task,
+              CloseJob{setup_.id, generation_.number(), "the job goes on without this task: " + why, true});
+}
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,73 @@
+// Decides what a job does if a worker can't take part in its start: the worker fails or is lost before its generation
+// trains. If enough other workers are there, the job starts without this worker. An example with job.min_workers = 1:
+//
+//   1. The chief tells worker/0, worker/1 and worker/2 to open the job. worker/1 has too little memory, and fails.
+//   2. worker/0 and worker/2 open the job. Nobody is awaited any more.
+//   3. The job rolls back and starts again with worker/0 and worker/2. It loses no step, because this generation hasn't
+//      trained. worker/1 is left out until its process is another one.
+//
+// The chief waits in step 2, so that one rollback is enough if several workers fail.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "chiefd/core/job/turn.h"
+#include "common/messages/control.h"
+
+namespace disttrain::chiefd {
+
+class Candidates;
+class Condition;
+class EventLog;
+class GenerationPlan;
+class Launch;
+class Membership;
+class Recovery;
+class StageWait;
+class Workers;
+struct JobParts;
+struct JobSetup;
+
+class StartFailures {
+ public:
+  explicit StartFailures(JobParts& parts);
+
+  // True if the job may start without this worker of its roster: no rank waits for it, and enough others are left.
+  bool may_spare(const Member& worker) const;
+
+  // In stage kOpen: this worker has failed or is lost. Call it only if may_spare(). `is_process`: the process is to
+  // blame, and stays out; otherwise the worker may join while the job trains.
+  void note(Turn& turn, const Member& worker, const Error& error, bool is_process);
+  // In stage kOpen: no worker is awaited any more. Goes on to the next stage, or starts again without the workers that
+  // have failed. If too few workers have opened the job, fails it.
+  void advance(Turn& turn);
+  // In stage kOpen: all awaited workers have stood still for too long. Returns false if too few others are left.
+  bool give_up_on_awaited(Turn& turn, const Error& error);
+
+  // Leaves the worker's process out of the job, and tells it to release the job.
+  void leave_out(Turn& turn, const Member& worker, const std::string& why);
+
+  void clear() { failures_.clear(); }
+
+ private:
+  struct Failure {
+    Error error;
+    bool is_process = false;
+  };
+
+  const JobSetup& setup_;
+  StageWait& stage_;
+  EventLog& events_;
+  const Condition& condition_;
+  const GenerationPlan& generation_;
+  Workers& workers_;
+  Candidates& candidates_;
+  Launch& launch_;
+  Membership& membership_;
+  Recovery& recovery_;
+
+  std::map<Member, Failure> failures_;  // of this generation
+};
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,322 @@
+// Workers that can't take part in a job's start: they lack memory, a device, a library or the data. The others go on.
+#include "tests/chiefd/core/cluster_fixture.h"
+
+namespace disttrain::chiefd {
+namespace {
+
+using std::chrono::seconds;
+
+class StartFailuresTest : public TrainingTest {
+ protected:
+  void begin(std::uint32_t workers = 3) {
+    start_chief(1, workers);
+    hello_all();
+    obedient_ = false;
+  }
+  JobId begin_job(JobConfig config, std::uint32_t workers = 3) {
+    begin(workers);
+    return submit(config);
+  }
+  JobDescribed described(JobId job) const {
+    return JobDescribed{.job = job, .model = model_, .train_records = records_};
+  }
+  // worker/0 has described the job, and the ps has made its shards. The workers were told to open the job.
+  JobId begin_opening(JobConfig config, std::uint32_t workers = 3) {
+    const JobId job = begin_job(config, workers);
+    say(worker(0), described(job));
+    say(ps(0), ShardsCreated{job, generation(job)});
+    EXPECT_EQ(sent<OpenJob>(worker(1)).size(), 1u);
+    return job;
+  }
+  void open(JobId job, TaskId task) { say(task, JobOpened{job, generation(job)}); }
+  void fail(JobId job, TaskId task, ErrorCode code, const std::string& why) {
+    say(task, TaskFailed{job, generation(job), code, why});
+  }
+  void fail_description(JobId job, TaskId task, ErrorCode code, const std::string& why) {
+    say(task, TaskFailed{job, Generation(), code, why});
+  }
+  // The last worker opens the job. From now on all tasks obey.
+  void open_last(JobId job, TaskId task) {
+    obedient_ = true;
+    open(job, task);
+    pass(seconds(2));
+  }
+  // Another process of the task, with another number. It takes the place of the dead one.
+  void restart_anew(TaskId task) {
+    kill(task);
+    pid_of_[task] = 5000 + ++last_incarnation_;
+    restart(task);
+  }
+  std::vector<Member> roster() const { return sent<SetRoster>(ps(0)).back().roster.members; }
+  std::string reason_of(JobId job, TaskId task) {
+    for (const TaskStatus& one : status(job).tasks)
+      if (one.task == task) return one.reason;
+    return "";
+  }
+};
+
+// The workers' codes for: no device, no data, no permission, other data, no library, no memory.
+class CannotOpen : public StartFailuresTest, public testing::WithParamInterface<ErrorCode> {};
+INSTANTIATE_TEST_SUITE_P(WithCode, CannotOpen,
+                         testing::Values(ErrorCode::kConfig, ErrorCode::kNoInput, ErrorCode::kNoPermission,
+                                         ErrorCode::kData, ErrorCode::kSoftware, ErrorCode::kFailed));
+
+TEST_P(CannotOpen, WorkerIsLeftOutWithOneRollback) {
+  const JobId job = begin_opening(job_config("a"));
+  fail(job, worker(1), GetParam(), "no device");
+  EXPECT_EQ(generation(job), Generation(1)) << "the others may fail too";
+  open(job, worker(0));
+  open_last(job, worker(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(0)), member(worker(2))}));
+  EXPECT_TRUE(sent<CloseJob>(worker(1)).back().removed);
+  EXPECT_EQ(event("worker_refused"), "worker/1 can't take part: no device");
+  EXPECT_EQ(reason_of(job, worker(1)), "can't take part in the job until its process is another one: no device");
+  EXPECT_NE(status(job).reason.find("worker/1 can't take part"), std::string::npos) << status(job).reason;
+}
+
+TEST_F(StartFailuresTest, ProcessThatComesBackAsAnotherMemberStaysOut) {
+  const JobId job = begin_opening(job_config("a"));
+  open(job, worker(0));
+  fail(job, worker(1), ErrorCode::kConfig, "no device");
+  open_last(job, worker(2));
+  const std::size_t asked = sent<DescribeJob>(worker(1)).size();
+  restart(worker(1));  // after CloseJob a worker draws another incarnation
+  pass(seconds(2));
+  EXPECT_EQ(sent<DescribeJob>(worker(1)).size(), asked);
+  EXPECT_EQ(roster().size(), 2u);
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(2));
+  EXPECT_EQ(generation(job), Generation(3));
+  EXPECT_EQ(roster().size(), 2u) << "also in the next generation";
+  restart_anew(worker(1));
+  pass(seconds(2));
+  EXPECT_EQ(roster().size(), 3u);
+  EXPECT_EQ(reason_of(job, worker(1)), "");
+}
+
+TEST_F(StartFailuresTest, SeveralWorkersThatFailCostOneRollback) {
+  const JobId job = begin_opening(job_config("a"), 4);
+  fail(job, worker(1), ErrorCode::kConfig, "no device");
+  open(job, worker(0));
+  fail(job, worker(3), ErrorCode::kNoInput, "no data");
+  open_last(job, worker(2));
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(0)), member(worker(2))}));
+}
+
+TEST_F(StartFailuresTest, JobThatNoWorkerCanOpenFailsAtOnce) {
+  const JobId job = begin_opening(job_config("a"));
+  for (const std::uint32_t i : {0u, 1u, 2u}) fail(job, worker(i), ErrorCode::kConfig, "bad layer " + std::to_string(i));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kConfig);
+  EXPECT_EQ(generation(job), Generation(1));
+}
+
+TEST_F(StartFailuresTest, WorkerThatTheJobNeedsFailsIt) {
+  JobConfig config = job_config("a");
+  config.job.min_workers = 3;
+  const JobId job = begin_opening(config);
+  fail(job, worker(1), ErrorCode::kConfig, "no device");
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).root_cause->task, worker(1));
+  EXPECT_EQ(status(job).root_cause->reason, "no device");
+}
+
+TEST_F(StartFailuresTest, WorkerThatDiesWhenItOpensTheJobJoinsLater) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 2;
+  const JobId job = begin_opening(config);
+  open(job, worker(0));
+  open(job, worker(2));
+  obedient_ = true;
+  kill(worker(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(2));
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(0)), member(worker(2))}));
+  // Each of its processes dies again when it opens the job.
+  for (int deaths = 2; deaths <= 3; ++deaths) {
+    restart_anew(worker(1));
+    pass(seconds(5));
+    EXPECT_EQ(roster().size(), 3u) << deaths;
+    kill(worker(1));
+  }
+  restart_anew(worker(1));
+  pass(seconds(30));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(generation(job), Generation(2)) << "the others have gone on";
+  EXPECT_EQ(roster().size(), 2u);
+  EXPECT_NE(reason_of(job, worker(1)).find("it was lost 3 times"), std::string::npos) << reason_of(job, worker(1));
+  EXPECT_NE(reason_of(job, worker(1)).find("; the last loss: its connection closed"), std::string::npos);
+}
+
+TEST_F(StartFailuresTest, WorkerThatDiesWhileTheShardsAreMadeCostsOneRollback) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 0;
+  const JobId job = begin_job(config);
+  say(worker(0), described(job));
+  obedient_ = true;
+  kill(worker(2));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster().size(), 2u);
+}
+
+TEST_F(StartFailuresTest, JobBeginsWithoutTheWorkerThatCannotDescribeIt) {
+  const JobId job = begin_job(job_config("a"));
+  ASSERT_EQ(sent<DescribeJob>(worker(0)).size(), 1u);
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 0u);
+  fail_description(job, worker(0), ErrorCode::kNoInput, "no data");
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  EXPECT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  EXPECT_EQ(sent<DescribeJob>(worker(2)).size(), 1u) << "all others are asked at once";
+  EXPECT_NE(status(job).reason.find("because worker/0 couldn't"), std::string::npos) << status(job).reason;
+  say(worker(2), described(job));
+  obedient_ = true;
+  say(worker(1), described(job));
+  say(ps(0), ShardsCreated{job, generation(job)});
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(generation(job), Generation(1));
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(1)), member(worker(2))}));
+  EXPECT_EQ(event("worker_refused"), "worker/0 can't take part: no data");
+}
+
+TEST_F(StartFailuresTest, JobThatNoWorkerCanDescribeFailsWithTheFirstError) {
+  const JobId job = begin_job(job_config("a"));
+  fail_description(job, worker(0), ErrorCode::kData, "labels are corrupt");
+  fail_description(job, worker(2), ErrorCode::kData, "labels are corrupt too");
+  EXPECT_EQ(status(job).state, JobState::kStarting);
+  fail_description(job, worker(1), ErrorCode::kData, "labels are corrupt as well");
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kData);
+  EXPECT_EQ(status(job).root_cause->task, worker(0));
+  EXPECT_EQ(status(job).root_cause->reason, "labels are corrupt");
+  EXPECT_TRUE(status(job).warnings.empty()) << status(job).warnings.front();
+}
+
+TEST_F(StartFailuresTest, DescriptionThatTakesTooLongIsAskedOfTheOthers) {
+  const JobId job = begin_job(job_config("a"));
+  pass(seconds(121));
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  say(worker(1), described(job));
+  EXPECT_TRUE(sent<CloseJob>(worker(0)).back().removed) << "it hangs, and ends its process";
+  EXPECT_NE(event("worker_refused").find("worker/0 can't take part: it heartbeats, but didn't read the data"),
+            std::string::npos);
+}
+
+TEST_F(StartFailuresTest, OpeningThatTakesTooLongLeavesTheWorkerOut) {
+  const JobId job = begin_opening(job_config("a"));
+  open(job, worker(0));
+  open(job, worker(1));
+  obedient_ = true;
+  pass(seconds(123));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(0)), member(worker(1))}));
+}
+
+TEST_F(StartFailuresTest, WorkerThatDiesAsItDescribesTheJobIsAskedLast) {
+  const JobId job = begin_job(job_config("a"));
+  obedient_ = true;
+  kill(worker(0));
+  restart(worker(0));
+  pass(seconds(3));
+  EXPECT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+TEST_F(StartFailuresTest, InvitedWorkersThatDieAgainAndAgainEndTheJob) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 2;
+  const JobId job = train(config, 1);
+  obedient_ = false;  // its trainer kills it before it has described the model
+  for (int deaths = 0; deaths < 3; ++deaths) {
+    kill(worker(0));
+    restart(worker(0));
+    pass(seconds(1));
+  }
+  EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+  EXPECT_EQ(status(job).root_cause->task, worker(0));
+  EXPECT_NE(status(job).root_cause->reason.find("while it read the data and built the model, its connection closed"),
+            std::string::npos)
+      << status(job).root_cause->reason;
+}
+
+// ---- faults of the workers' own
+
+class FaultsTest : public TrainingTest {
+ protected:
+  void raise(JobId job, TaskId task, const std::string& exception = "ValueError", int line = 7) {
+    ++step_;
+    say(task, TaskFailed{job, generation(job), ErrorCode::kUnavailable,
+                         "the trainer ended with exit code 1 (step " + std::to_string(step_) +
+                             "); its last lines:\n    File \"train.py\", line " + std::to_string(line) + ", in f\n  " +
+                             exception + ": bad " + std::to_string(step_)});
+  }
+  int step_ = 0;
+  void come_back(TaskId task) {
+    restart(task);
+    pass(seconds(3));
+  }
+};
+
+TEST_F(FaultsTest, ExceptionThatEachWorkerRaisesFailsTheJob) {
+  const JobId job = train(job_config("a"), 3);
+  raise(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_TRUE(sent<CloseJob>(worker(0)).back().removed);
+  raise(job, worker(2));
+  raise(job, worker(1));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  const std::string reason = status(job).root_cause->reason;
+  EXPECT_TRUE(reason.starts_with(
+      "each worker has failed in the same way, so another try would fail too: the trainer ended with exit code 1"))
+      << reason;
+  EXPECT_TRUE(reason.ends_with("ValueError: bad 3")) << reason;
+}
+
+TEST_F(FaultsTest, OnlyWorkerMayTryOnceMore) {
+  const JobId job = train(job_config("a"), 1);
+  raise(job, worker(0));
+  come_back(worker(0));
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  raise(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
+TEST_F(FaultsTest, WorkerThatMakesAStepBetweenBeginsAnew) {
+  const JobId job = train(job_config("a"), 1);
+  for (int times = 0; times < 4; ++times) {
+    raise(job, worker(0));
+    come_back(worker(0));
+    heartbeats_[worker(0)].steps = 3;
+    pass(seconds(1));
+    EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  }
+}
+
+TEST_F(FaultsTest, OtherExceptionsAreCountedApart) {
+  const JobId job = train(job_config("a"), 2);
+  raise(job, worker(0), "ValueError", 7);
+  raise(job, worker(1), "ValueError", 8);
+  EXPECT_NE(status(job).state, JobState::kFailed);
+}
+
+TEST_F(FaultsTest, WorkerThatAloneFailsTwiceInARowIsLeftOut) {
+  const JobId job = train(job_config("a"), 3);
+  raise(job, worker(0), "ImportError", 1);
+  come_back(worker(0));
+  raise(job, worker(0), "ImportError", 1);
+  come_back(worker(0));
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+  EXPECT_TRUE(event("worker_refused").starts_with("worker/0 can't take part: the trainer ended"))
+      << event("worker_refused");
+}
+
+}  // namespace
+}  // namespace disttrain::chiefd
