@@ -94,7 +94,9 @@ except FileExistsError:
     def test_exception_in_step_1000_is_shown_as_python_prints_it(self):
         error = self.assert_trainer_fails(
             LATE + "    raise ValueError(f'bad label in step {job.step_number}')\n", 
-            "the trainer ended with exit code 1 (in this worker's step 1")
+            "the trainer ended with exit code 1 (in this worker's step 1",
+            # So the job doesn't try it again and again.
+            "each worker has failed in the same way, so another try would fail too: the trainer ended with exit code 1")
         self.assertRegex(error, r'its last lines:\n  Traceback \(most recent call last\):\n    File ".*/bad.py", line 10, in '
                                 r"<module>\n(.*\n)*  ValueError: bad label in step \d+\nwhat to do: ")
         self.assertNotIn("\\n", error)
@@ -241,11 +243,43 @@ class UpTest(LastingClusterTest):
     def test_traceback_is_among_the_last_lines_and_in_real_lines(self):
         out, log = self.up_fails("    raise ValueError('bad label')\n")
         self.assertIn("  ValueError: bad label", out.splitlines()[-4:])
-        self.assertRegex(out, r"\nwarning: lost worker/\d: the trainer ended with exit code 1 ", "while the job runs")
         self.assertRegex(out, r"\n  warning.*: lost worker/\d: the trainer ended with exit code 1 .*its last lines:\n    Traceback ")
         self.assertRegex(log, r" goes on without worker/\d: the trainer ended .*its last lines:\n      Traceback ")
         for text in (out, log):
             self.assertNotIn("\\n", text)
+
+    def test_trainer_that_kills_its_worker_again_and_again_ends_the_job_with_that_reason(self):
+        """After its first loss, each worker is killed before it has described the model. So it never takes part again."""
+        job = self.trainer_job("""
+import os, signal
+from pathlib import Path
+if list(Path.cwd().glob("killed-*")):
+    os.kill(os.getppid(), signal.SIGKILL)
+""" + LATE + "    Path(f'killed-{os.getpid()}').touch()\n    os.kill(os.getppid(), signal.SIGKILL)\n", job="max_restarts = 1")
+        job.write_text(job.read_text().replace("max_restarts = 2\n", ""))
+        outcome = self.finish(self.start("disttrain", "up", "--job", job))
+        self.assertEqual(outcome.code, 1, str(outcome))
+        self.assertRegex(outcome.err, "because of worker/[01]: it was lost more than job.max_restarts .1. times within "
+                                      "job.restart_window, and too few other workers are left; the last loss: while it read the "
+                                      "data and built the model, ")
+
+    def test_output_of_trainers_is_shown_as_asked(self):
+        """Rank 0's by default, and in the order in which it was printed."""
+        script = NUMPY_TRAINER.replace("for batch in", 'print("begins", flush=True)\nfor batch in') + STEP
+        script += '    if job.step_number % 100 == 0: print(f"in step {job.step_number}", flush=True)\nprint("is over", flush=True)\n'
+        job = self.trainer_job(script, train='mode = "sync"\nepochs = 1')
+        shown = {}
+        for option in ("rank0", "all", "none"):
+            outcome = self.finish(self.start("disttrain", "up", "--job", job, "--output", option, "--json"))
+            self.assert_finished(outcome)
+            shown[option] = [line for line in outcome.err.splitlines() if "begins" in line or "in step" in line or "is over" in line]
+        self.assertEqual(shown["none"], [])
+        self.assertEqual([line for line in shown["rank0"] if line == "begins"], ["begins"])
+        self.assertEqual(shown["rank0"][-1], "is over", shown)
+        self.assertLess(1, sum(line.startswith("in step ") for line in shown["rank0"]))
+        for worker in ("worker/0", "worker/1"):
+            self.assertIn(f"{worker}: begins", shown["all"])
+            self.assertIn(f"{worker}: is over", shown["all"])
 
     def test_child_that_uses_the_job_while_the_trainer_goes_on(self):
         out, _ = self.up_fails("    if os.fork() == 0:\n    " + STEP + "    os.wait()\n" + STEP)

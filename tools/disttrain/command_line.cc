@@ -78,6 +78,12 @@ void add_check(CLI::App& app, CheckOptions& options, Run& run) {
   verb->callback([&] { run = [&] { return check(options); }; });
 }
 
+void add_output(CLI::App* verb, std::string& output) {
+  verb->add_option("--output", output, "whose output to show on stderr, if the job has a trainer")
+      ->check(CLI::IsMember({"rank0", "all", "none"}))
+      ->capture_default_str();
+}
+
 void add_plan(CLI::App& app, PlanOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand("plan", "show a job's placement, memory and traffic without starting anything");
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
@@ -104,6 +110,7 @@ void add_up(CLI::App& app, UpOptions& options, Run& run) {
       verb->add_option("--evaluators", options.evaluators, "number of evaluators, without a cluster file (default 0)"),
       0, kMaxEvaluators);
   add_sets(verb, options.sets);
+  add_output(verb, options.output);
   verb->add_flag("--no-restart", options.no_restart, kNoRestartHelp);
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return up(options); }; });
@@ -114,6 +121,7 @@ void add_submit(CLI::App& app, SubmitOptions& options, Run& run) {
   verb->add_option("JOB", options.job, "job file")->type_name(kTomlFile)->required();
   verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   add_sets(verb, options.sets);
+  add_output(verb, options.output);
   verb->add_flag("--detach", options.detach, "print the job's number and exit");
   verb->add_flag("--json", options.json, "the last line of stdout is one JSON object");
   verb->callback([&] { run = [&] { return submit(options); }; });

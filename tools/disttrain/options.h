@@ -33,8 +33,9 @@ struct UpOptions {
   std::optional<std::uint32_t> evaluators;
   std::vector<std::string> sets;
   bool json = false;
-  bool no_restart = false;   // don't restart daemons that end
-  std::uint64_t warmup = 0;  // only for bench: global steps before the measurement
+  std::string output = "rank0";  // rank0, all or none
+  bool no_restart = false;       // don't restart daemons that end
+  std::uint64_t warmup = 0;      // only for bench: global steps before the measurement
 };
 
 // bench scale
@@ -60,6 +61,7 @@ struct SubmitOptions {
   std::string cluster;
   std::vector<std::string> sets;
   bool json = false;
+  std::string output = "rank0";  // rank0, all or none
   bool detach = false;
   std::uint64_t warmup = 0;  // only for bench: global steps before the measurement
 };

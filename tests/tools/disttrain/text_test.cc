@@ -3,14 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <vector>
 
 #include "tools/disttrain/events.h"
 #include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/follow/summary.h"
+#include "tools/disttrain/follow/trainer_output.h"
 #include "tools/disttrain/json.h"
 #include "tools/disttrain/printable_output.h"
 #include "tools/disttrain/table.h"
@@ -19,6 +23,7 @@ namespace disttrain::cli {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -150,6 +155,98 @@ TEST(Progress, WarnsOnceOfSkippedSteps) {
       out.str(),
       HasSubstr("warning: 1 step was skipped, because a loss, a gradient or a state variable was NaN or infinite; "));
   EXPECT_THAT(out.str(), Not(HasSubstr("steps were skipped")));
+}
+
+TEST(Headline, OfATrainersErrorEndsWithTheLastLineThatItPrinted) {
+  const std::string error = "lost worker/0: the trainer ended with exit code 1 (in step 7); its last lines:";
+  EXPECT_EQ(headline(error + "\\n  Traceback (most recent call last):\\n    File \"a.py\"\\n  ValueError: bad label"),
+            "lost worker/0: the trainer ended with exit code 1 (in step 7): ValueError: bad label");
+  EXPECT_EQ(headline(error), "lost worker/0: the trainer ended with exit code 1 (in step 7)");
+  EXPECT_EQ(headline("lost worker/0: a reason"), "lost worker/0: a reason");
+  EXPECT_EQ(headline("one\n  two"), "one");
+}
+
+// A chief that keeps log lines, and answers as the real one does.
+class TrainerOutputTest : public testing::Test {
+ protected:
+  void log(std::uint32_t worker, std::int64_t time, const std::string& text) {
+    lines_.push_back(LogLine{time, TaskId{Role::kWorker, worker}, 1, text});
+  }
+  std::vector<std::string> shown(Output output, const std::vector<Json>& statuses) {
+    std::vector<std::string> printed;
+    TrainerOutput trainers(
+        output, "7",
+        [this](const LogsRequest& request) -> Result<LogLines> {
+          ++requests_;
+          if (is_away_) return fail(ErrorCode::kUnavailable, "away");
+          LogLines answer;
+          for (const LogLine& line : lines_)
+            if (line.wall_nanoseconds >= request.since_wall_nanoseconds &&
+                std::find(request.tasks.begin(), request.tasks.end(), line.task) != request.tasks.end())
+              answer.lines.push_back(line);
+          return answer;
+        },
+        [&printed](const std::string& line) { printed.push_back(line); });
+    for (const Json& status : statuses) {
+      if (!status.is_null()) trainers.show(status);
+      if (next_) next_();
+    }
+    return printed;
+  }
+  // worker/`first` has rank 0.
+  static Json status(int first) {
+    Json tasks = Json::array({{{"task", "ps/0"}, {"rank", nullptr}}});
+    for (int worker = 0; worker < 2; ++worker) {
+      const Json rank = first < 0 ? Json() : Json(worker == first ? 0u : 1u);
+      tasks.push_back({{"task", "worker/" + std::to_string(worker)}, {"rank", rank}});
+    }
+    return Json{{"tasks", tasks}};
+  }
+
+  std::vector<LogLine> lines_;
+  std::function<void()> next_;
+  bool is_away_ = false;
+  int requests_ = 0;
+};
+
+TEST_F(TrainerOutputTest, IsThatOfRankZeroAndEachLineIsShownOnce) {
+  log(0, 10, "trainer: epoch 1");
+  log(0, 11, "job 7: training starts");
+  log(1, 12, "trainer: not of rank 0");
+  next_ = [this, n = 0]() mutable {
+    if (++n == 1) log(0, 20, "trainer: epoch 2");
+  };
+  EXPECT_THAT(shown(Output::kFirst, {status(0), status(0), status(0)}), ElementsAre("epoch 1", "epoch 2"));
+}
+
+TEST_F(TrainerOutputTest, FollowsTheRankToAnotherWorker) {
+  log(0, 10, "trainer: a");
+  log(1, 5, "trainer: b");
+  EXPECT_THAT(shown(Output::kFirst, {status(-1), status(0), status(1), status(-1)}), ElementsAre("a", "b"));
+}
+
+TEST_F(TrainerOutputTest, OfAllWorkersHasTheirNames) {
+  log(0, 10, "trainer: a");
+  log(1, 5, "trainer: b");
+  EXPECT_THAT(shown(Output::kAll, {status(-1)}), ElementsAre("worker/0: a", "worker/1: b"));
+}
+
+TEST_F(TrainerOutputTest, IsAskedForAgainAfterAnError) {
+  log(0, 10, "trainer: a");
+  is_away_ = true;
+  next_ = [this] { is_away_ = false; };
+  EXPECT_THAT(shown(Output::kFirst, {status(0), status(0)}), ElementsAre("a"));
+}
+
+TEST_F(TrainerOutputTest, OfNoTrainerAsksForNothing) {
+  JobConfig job;
+  EXPECT_EQ(output_of("all", job), Output::kNone);
+  job.model.trainer = {"python3"};
+  EXPECT_EQ(output_of("all", job), Output::kAll);
+  EXPECT_EQ(output_of("rank0", job), Output::kFirst);
+  EXPECT_EQ(output_of("none", job), Output::kNone);
+  EXPECT_THAT(shown(Output::kNone, {status(0)}), ElementsAre());
+  EXPECT_EQ(requests_, 0);
 }
 
 TEST(Bar, ShareIsCutToZeroAndOne) {

@@ -26,9 +26,10 @@ int bench(const UpOptions& options) {
         "disttrain bench",
         Error{ErrorCode::kUsage, "--no-restart can't be combined with a cluster file: the daemons of " +
                                      options.cluster + " run already, and bench doesn't restart them"});
-  const auto finished = is_running ? run_on_running_cluster(SubmitOptions{options.job, options.cluster, options.sets,
-                                                                          options.json, false, options.warmup})
-                                   : run_on_own_cluster(options);
+  const auto finished = is_running
+                            ? run_on_running_cluster(SubmitOptions{options.job, options.cluster, options.sets,
+                                                                   options.json, options.output, false, options.warmup})
+                            : run_on_own_cluster(options);
   if (!finished) return daemon::report("disttrain bench", finished.error());
   if (!finished->status.is_object()) return finished->exit_code;
   if (options.json) {

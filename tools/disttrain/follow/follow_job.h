@@ -9,6 +9,7 @@
 #include "common/config/reader/reader.h"
 #include "common/result.h"
 #include "tools/disttrain/chief_client.h"
+#include "tools/disttrain/follow/trainer_output.h"
 #include "tools/disttrain/interrupts.h"
 #include "tools/disttrain/json.h"
 
@@ -48,6 +49,8 @@ struct FollowedJob {
   // Kills and restarts the chief of this `up` if it hasn't answered for `silence`. Meanwhile training goes on. Returns
   // false if the chief won't be restarted. The function is empty if this process didn't start the chief.
   std::function<bool(Duration silence)> end_silent_chief;
+  // Whose output is shown. kNone if the job has no trainer.
+  Output output = Output::kNone;
 };
 
 // The caller of submit_job() chooses one of these ways to treat another job of the same name that hasn't ended yet.

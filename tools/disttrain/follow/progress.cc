@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <string_view>
 #include <utility>
 
 #include "common/printable.h"
@@ -24,12 +25,19 @@ double share_of(const Json& status) {
   return target > 0 ? number_of(status, "global_step") / target : std::nan("");
 }
 
-// The other lines of a reason or a warning are what a trainer printed.
-std::string first_line(const std::string& text) {
-  return text.substr(0, unfolded(text).find('\n'));
-}
-
 }  // namespace
+
+std::string headline(const std::string& text) {
+  constexpr std::string_view kLastLines = "; its last lines:";
+  const std::string lines = unfolded(text);
+  std::string first = lines.substr(0, lines.find('\n'));
+  if (!first.ends_with(kLastLines)) return first;
+  first.resize(first.size() - kLastLines.size());
+  const std::string last = lines.substr(lines.rfind('\n') + 1);
+  const std::size_t begin = last.find_first_not_of(' ');
+  return begin == std::string::npos || lines.find('\n') == std::string::npos ? first
+                                                                             : first + ": " + last.substr(begin);
+}
 
 std::size_t first_new_warning(const std::vector<std::string>& before, const std::vector<std::string>& now) {
   // The usual case: the end of `before` is the beginning of `now`.
@@ -112,7 +120,7 @@ void Progress::show(const Json& status) {
   show_warnings(status);
   // While the job makes no steps, shows the reason instead of the figures.
   const bool is_moving = state == "running" || state == "evaluating";
-  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + first_line(reason);
+  const std::string line = is_moving || reason.empty() ? progress_line(status) : state + ": " + headline(reason);
   if (is_terminal_) {
     const std::size_t width = terminal_size(STDERR_FILENO).columns;
     const double share = share_of(status);
@@ -139,8 +147,14 @@ void Progress::show_warnings(const Json& status) {
   std::vector<std::string> now;
   for (const Json& warning : list_of(status, "warnings"))
     if (warning.is_string()) now.push_back(warning.get<std::string>());
-  for (std::size_t i = first_new_warning(warnings_, now); i < now.size(); ++i) warn(first_line(now[i]));
+  for (std::size_t i = first_new_warning(warnings_, now); i < now.size(); ++i) warn(headline(now[i]));
   warnings_ = std::move(now);
+}
+
+void Progress::say(const std::string& line) {
+  if (is_bar_open_) write_codes(out_, "\r\x1b[K");  // the next show() draws the bar again
+  is_bar_open_ = false;
+  out_ << line << '\n' << std::flush;
 }
 
 void Progress::end() {

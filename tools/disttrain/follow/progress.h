@@ -12,6 +12,9 @@ namespace disttrain::cli {
 
 // "running  step 1,234/2,750 (44%)  182,000 examples/s  loss 0.3121  ETA 0:12". Pure.
 std::string progress_line(const Json& status);
+// A reason or a warning in one line. Its other lines are what a trainer printed last, and the last one of these says
+// best why it failed: "lost worker/0: the trainer ended with exit code 1: ValueError: bad label". Pure.
+std::string headline(const std::string& text);
 // "3 steps were skipped, because ...", with what to do; "" if the job has skipped no step. Pure.
 std::string skipped_text(const Json& status);
 // Returns the index of the first warning in `now` that wasn't in `before`. Both are a job's newest warnings, oldest
@@ -32,6 +35,8 @@ class Progress {
   explicit Progress(std::ostream& out);
   // Warns once when the job has skipped a step. Prints the first line of each new warning of the job.
   void show(const Json& status);
+  // Prints a line above the bar.
+  void say(const std::string& line);
   // Ends the line of the bar, so that other output begins on a new line.
   void end();
 

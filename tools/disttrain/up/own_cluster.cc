@@ -177,7 +177,8 @@ Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   const Duration patience = options.no_restart ? Duration::zero() : kOwnChiefPatience;
   const auto end_silent_chief = [&cluster](Duration silence) { return cluster.end_silent_chief(silence); };
   Outcome outcome = follow(client, interrupts,
-                           FollowedJob{target, *number, OnInterrupt::kStopJob, judge, patience, end_silent_chief});
+                           FollowedJob{target, *number, OnInterrupt::kStopJob, judge, patience, end_silent_chief,
+                                       output_of(options.output, job->config)});
   FinishedRun run = conclude(std::move(outcome), missing, daemons, name);
   const bool is_failed = text_of(run.status, "state") == "failed";
   if (is_failed) {

@@ -61,8 +61,14 @@ Result<FinishedRun> run_on_running_cluster(const SubmitOptions& options) {
     std::cout << *number << '\n';
     return FinishedRun{Json(), 0, ""};
   }
-  Outcome outcome =
-      follow(client, interrupts, FollowedJob{cluster->target, *number, OnInterrupt::kDetach, {}, kChiefPatience, {}});
+  Outcome outcome = follow(client, interrupts,
+                           FollowedJob{cluster->target,
+                                       *number,
+                                       OnInterrupt::kDetach,
+                                       {},
+                                       kChiefPatience,
+                                       {},
+                                       output_of(options.output, job->config)});
   if (outcome.interrupted != 0) {
     say_detached(*number, job->config.job.name);
     return FinishedRun{Json(), outcome.interrupted, ""};

@@ -1,0 +1,66 @@
+#include "tools/disttrain/follow/trainer_output.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+namespace disttrain::cli {
+
+namespace {
+
+constexpr std::string_view kPrefix = "trainer: ";  // of a line of a trainer in a worker's log (workerd/step_thread.cc)
+constexpr std::uint8_t kInfo = 1;
+
+bool has_rank_0(const Json& task) {
+  const auto rank = task.find("rank");
+  return rank != task.end() && rank->is_number_unsigned() && rank->get<std::uint64_t>() == 0;
+}
+
+}  // namespace
+
+Output output_of(const std::string& option, const JobConfig& job) {
+  if (job.model.trainer.empty() || option == "none") return Output::kNone;
+  return option == "all" ? Output::kAll : Output::kFirst;
+}
+
+std::vector<TaskId> TrainerOutput::tasks_in(const Json& status) {
+  std::vector<TaskId> workers;
+  for (const Json& task : list_of(status, "tasks")) {
+    const std::optional<TaskId> id = parse_task_id(text_of(task, "task"));
+    if (!id || id->role != Role::kWorker) continue;
+    workers.push_back(*id);
+    if (has_rank_0(task)) first_ = id;
+  }
+  if (output_ == Output::kAll) return workers;
+  return first_ ? std::vector<TaskId>{*first_} : std::vector<TaskId>();
+}
+
+void TrainerOutput::show(const Json& status) {
+  if (output_ == Output::kNone) return;
+  LogsRequest request;
+  request.job = job_;
+  request.tasks = tasks_in(status);
+  request.level = kInfo;
+  if (request.tasks.empty()) return;
+  request.since_wall_nanoseconds = std::numeric_limits<std::int64_t>::max();
+  for (const TaskId task : request.tasks)
+    request.since_wall_nanoseconds = std::min(request.since_wall_nanoseconds, newest_[task]);
+  const Result<LogLines> answer = ask_(request);
+  if (!answer) return;
+  // The hosts' clocks may differ, so each worker's lines are compared with its own.
+  const std::map<TaskId, std::int64_t> before = newest_;
+  for (const LogLine& line : answer->lines) {
+    const auto shown = before.find(line.task);
+    if (shown == before.end() || line.wall_nanoseconds <= shown->second) continue;
+    newest_[line.task] = std::max(newest_[line.task], line.wall_nanoseconds);
+    print(line);
+  }
+}
+
+void TrainerOutput::print(const LogLine& line) {
+  if (!line.text.starts_with(kPrefix)) return;
+  const std::string text = line.text.substr(kPrefix.size());
+  print_(output_ == Output::kAll ? to_string(line.task) + ": " + text : text);
+}
+
+}  // namespace disttrain::cli
