@@ -34,6 +34,8 @@ class OneFile final : public Files {
 
   Result<std::unique_ptr<InputFile>> open(const std::string&) override { return std::make_unique<MemoryInput>(bytes_); }
   Result<std::unique_ptr<OutputFile>> create(const std::string&) override { return refused(); }
+  Result<std::unique_ptr<OutputFile>> create_private(const std::string&) override { return refused(); }
+  Result<EntryKind> kind_of(const std::string&) override { return EntryKind::kFile; }
   Status make_directory(const std::string&) override { return refused(); }
   Result<std::vector<std::string>> list(const std::string&) override { return refused(); }
   Status rename(const std::string&, const std::string&) override { return refused(); }

@@ -116,7 +116,9 @@ void count_allocations(const std::string& more) {
                                        const EngineWorld&) -> Result<MadeEngine> {
     return MadeEngine{std::make_unique<UncountedEngine>(), 0, 0};
   };
-  Worker worker(loop, *transport, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; });
+  Worker worker(
+      loop, *transport, log, startup, make_engine, [](const Error& why) { FAIL() << why.message; },
+      [] { FAIL() << "a thread of an ended job stands still"; });
   ASSERT_TRUE(worker.start());
   run_until(loop, [&chief] { return !chief.peers.empty(); });
 
