@@ -228,6 +228,7 @@ void Cluster::on(Instant now, const TaskMessage& event, Actions& actions) {
         actions);
   }
   const JobId id = std::visit(JobOf{}, event.message);
+  if (heartbeat != nullptr) tasks_.note_holds(event.from, id, findings);
   if (std::holds_alternative<JobClosed>(event.message)) tasks_.note_released(event.from, id, findings);
   tell_job(now, findings, actions);
   if (current_ == id) {

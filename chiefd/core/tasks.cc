@@ -347,6 +347,11 @@ void Tasks::note_released(const Member& member, JobId job, Findings& findings) {
   findings.push_back({Finding::What::kReturned, member, "it has released job " + std::to_string(job.value), false});
 }
 
+void Tasks::note_holds(const Member& member, JobId job, Findings& findings) {
+  if (is_current(member) && tasks_[member.task].unreleased != job)
+    note_released(member, tasks_[member.task].unreleased, findings);
+}
+
 // A task learns the new timeout from the answer to its next heartbeat. At that time it has already set its timer for
 // the heartbeat after that. So it takes up to three intervals until the task and its shard threads use the new timeout.
 void Tasks::forgive_change(Instant now, const Timeouts& before) {

@@ -140,6 +140,9 @@ class Tasks {
   void note_unreleased(const Member& member, JobId job);
   // The worker has released the job. If the chief has waited for this, it is a finding: the worker takes work again.
   void note_released(const Member& member, JobId job, Findings& findings);
+  // The member's heartbeat says which job it holds (0: none). So it has released each other job, also if the message
+  // that said so was lost.
+  void note_holds(const Member& member, JobId job, Findings& findings);
 
   // Sends the message if the task has a connection. Otherwise drops it, because the sender repeats its request when the
   // task is back.

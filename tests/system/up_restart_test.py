@@ -247,7 +247,7 @@ class KilledUpTest(SystemTest):
         outcome = self.finish(self.up_of(self.training_job, "--set", "train.epochs=3"))
         self.assert_refused(outcome, 78, f"that job has `epochs = {EPOCHS}`, this file has `epochs = 3`",
                             "disttrain kill quick", f"{self.folder}/chief/journal")
-        self.assertEqual(set(self.folder.glob("disttrain-*/worker-*.log")), logs, "no task may be started")
+        self.assertLessEqual(set(self.folder.glob("disttrain-*/worker-*.log")), logs, "no task may be started")
         self.assert_finished(self.finish(self.up_of(self.training_job)))
 
     def test_without_its_journal_the_name_is_free(self):

@@ -61,6 +61,11 @@ bool Quorum::fail_without_hope(Turn& turn) {
 }
 
 std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
+  if (setup_.waits_for_lost()) {
+    for (const Awaited& rank : missing(turn.tasks))
+      if (rank.task && worker_losses_.is_too_often(*rank.task, turn.now)) return rank.task;
+    return std::nullopt;
+  }
   std::optional<TaskId> banned;
   std::size_t others = 0;
   for (const auto& [id, task] : turn.tasks.all()) {

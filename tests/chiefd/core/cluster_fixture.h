@@ -124,7 +124,10 @@ class ClusterTest : public testing::Test {
       pending_.pop_front();
     }
   }
-  void say(TaskId from, FromTask message) { step(TaskMessage{member(from), std::move(message)}); }
+  void say(TaskId from, FromTask message) {
+    if (std::holds_alternative<JobClosed>(message)) heartbeats_[from] = Heartbeat{};
+    step(TaskMessage{member(from), std::move(message)});
+  }
 
   // Time goes by in ticks of 100 ms. In each tick, every task that isn't silenced sends its heartbeat (see
   // heartbeats_).
@@ -333,7 +336,9 @@ class ClusterTest : public testing::Test {
   }
   void obey(TaskId task, const CloseJob& m) {
     heartbeats_[task] = Heartbeat{};
-    if (answers_close_) answer(task, JobClosed{m.job});
+    if (answers_close_) return answer(task, JobClosed{m.job});
+    heartbeats_[task].job = m.job;  // the task holds the job, and each heartbeat says so
+    heartbeats_[task].generation = m.generation;
   }
   void obey(TaskId, const StartJob&) {}
   void obey(TaskId, const LeaseGrant&) {}

@@ -92,6 +92,20 @@ TEST_F(TrainingTest, WorkerThatReleasesAJobLateJoinsTheNext) {
   EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
 }
 
+// Its heartbeats say that it holds no job any more.
+TEST_F(TrainingTest, WorkerWhoseAnswerWasLostGetsTheNextJob) {
+  const JobId job = train(job_config("a"));
+  answers_close_ = false;
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  say(worker(1), JobClosed{job});
+  pass(seconds(6));
+  heartbeats_[worker(0)] = Heartbeat{};
+  const JobId second = submit(job_config("b"));
+  pass(seconds(1));
+  EXPECT_EQ(status(second).state, JobState::kRunning) << status(second).reason;
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 2u);
+}
+
 TEST_F(TrainingTest, WorkerThatComesBackWithAJobThatHasEndedGetsNoOtherBeforeItsAnswer) {
   start_chief(1, 1);
   hello(ps(0));
