@@ -51,7 +51,10 @@ bool Quorum::fail_without_hope(Turn& turn) {
   const Task* task = turn.tasks.find(*lost);
   const std::string why = worker_losses_.why_lost(*lost);
   const std::string reason = candidates_.is_left_out(*task)
-                                 ? "it " + candidates_.kept_out().at(*lost) + "; too few other workers are left"
+                                 ? "it " + candidates_.kept_out().at(*lost) +
+                                       (setup_.waits_for_lost() ? "; no other worker may take its rank "
+                                                                  "(job.on_worker_loss is \"wait\")"
+                                                                : "; too few other workers are left")
                                  : "it was lost more than job.max_restarts (" +
                                        std::to_string(setup_.config().job.max_restarts) +
                                        ") times within job.restart_window, and too few other workers are left" +
@@ -62,6 +65,10 @@ bool Quorum::fail_without_hope(Turn& turn) {
 
 std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
   if (setup_.waits_for_lost()) {
+    for (const TaskId rank : workers_.ranks())
+      if (const Task* task = turn.tasks.find(rank); task != nullptr && candidates_.is_left_out(*task)) return rank;
+    // The next generation takes every worker that is there, however often it was lost.
+    if (stage_.is(Stage::kRegather)) return std::nullopt;
     for (const Awaited& rank : missing(turn.tasks))
       if (rank.task && worker_losses_.is_too_often(*rank.task, turn.now)) return rank.task;
     return std::nullopt;

@@ -42,8 +42,8 @@ class Quorum {
 
  private:
   // If too few of the known workers may take part, because the others were lost too often or are left out, returns one
-  // of those. If ranks are fixed, returns a missing rank's worker that was lost too often: the job would wait for it
-  // although it may not come back.
+  // of those. If ranks are fixed, returns a rank's worker that is left out or, while the job trains, a missing one that
+  // was lost too often: the job would wait for it although it may not come back.
   std::optional<TaskId> last_hope(const Turn& turn) const;
   bool is_work_left() const;
 

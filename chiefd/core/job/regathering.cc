@@ -31,7 +31,7 @@ void Regathering::regather(Turn& turn) {
   std::string problem;
   const bool has_ps = regather_ps(turn, problem);
   const bool has_workers = regather_workers(turn);
-  if (!has_workers && !setup_.waits_for_lost() && quorum_.fail_without_hope(turn)) return;
+  if (!has_workers && quorum_.fail_without_hope(turn)) return;
   if (!has_ps || !has_workers) {
     std::vector<Awaited> missing = missing_ps(turn.tasks);
     for (Awaited& worker : missing_workers(turn.tasks, turn.now)) missing.push_back(std::move(worker));

@@ -125,6 +125,28 @@ TEST_F(StartFailuresTest, WorkerThatTheJobNeedsFailsIt) {
   EXPECT_EQ(status(job).root_cause->reason, "no device");
 }
 
+// With job.on_worker_loss = "wait" no other worker may take the rank, so the job would wait for this process for ever.
+TEST_F(StartFailuresTest, WorkerThatComesBackWithoutWhatItsRankNeedsFailsTheJob) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  for (const bool rolls_back : {false, true}) {
+    SCOPED_TRACE(rolls_back);
+    const JobId job = train(config);
+    obedient_ = false;
+    if (rolls_back) kill(ps(0));
+    restart_anew(worker(1));
+    fail_description(job, worker(1), ErrorCode::kNoInput, "no data");
+    pass(seconds(1));
+    EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+    ASSERT_TRUE(status(job).root_cause);
+    EXPECT_EQ(status(job).root_cause->task, worker(1));
+    EXPECT_EQ(status(job).root_cause->reason,
+              "it can't take part in the job until its process is another one: no data; no other worker may take its "
+              "rank (job.on_worker_loss is \"wait\")");
+    obedient_ = true;
+  }
+}
+
 TEST_F(StartFailuresTest, WorkerThatDiesWhenItOpensTheJobJoinsLater) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 2;
