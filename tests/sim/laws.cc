@@ -329,21 +329,25 @@ void Laws::state_is(Instant now, Duration timeout, const JobConfig& job, const c
     longest_timeout_ = Duration();
     return paused_since_.reset();
   }
-  if (!paused_since_) paused_since_ = now;
+  if (!paused_since_) paused_since_ = counted_since_ = now;
   if (status.reason.empty()) violated("L4: the job is paused without a reason");
   // If the heartbeat timeout changes, a deadline that was set earlier keeps its length. So the longest timeout during
   // the pause counts.
   longest_timeout_ = std::max(longest_timeout_, timeout);
   const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   const Duration limits = job.job.ps_timeout + job.job.workers_timeout;
-  if (now - *paused_since_ <= kLongestPause * longest_timeout_ + work + limits) return;
+  const Duration bound = kLongestPause * longest_timeout_ + work + limits;
   const bool is_unlimited = std::any_of(status.absences.begin(), status.absences.end(),
                                         [](const chiefd::Absence& absence) { return !absence.limit; });
   const std::string how_long = "L4: the job has been paused for " + std::to_string(kLongestPause) +
                                " heartbeat timeouts and the limits of its file";
-  if (!is_unlimited) return violated(how_long + ": " + status.reason);
-  if (!wait_reported_ || *wait_reported_ < *paused_since_)
-    violated(how_long + ", and the chief hasn't reported this: " + status.reason);
+  if (is_unlimited) {
+    counted_since_ = now;  // when the tasks are back, the job has the usual time to go on
+    if (now - *paused_since_ > bound && (!wait_reported_ || *wait_reported_ < *paused_since_))
+      violated(how_long + ", and the chief hasn't reported this: " + status.reason);
+  } else if (now - counted_since_ > bound) {
+    violated(how_long + ": " + status.reason);
+  }
 }
 
 void Laws::finished(const JobConfig& job, std::uint64_t examples) {

@@ -215,6 +215,7 @@ class Laws {
   std::map<std::string, ByWord> values_of_;           // by the path of the checkpoint
   std::map<std::string, double> visited_of_;          // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
+  Instant counted_since_;  // the beginning of the pause, or the end of its last wait without a limit
   std::optional<Instant> wait_reported_;
   Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
   std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up
