@@ -103,7 +103,11 @@ class FolderLane {
       const std::string folder = work.directory + "/" + work.name;
       if (!owners_.take(folder, job_, is_closed_)) return fail(ErrorCode::kTemporary, folder + ": the job has ended");
     }
-    return folder_->carry_out(work);
+    Result<FolderAnswer> answer = folder_->carry_out(work);
+    // Some work goes on after an error of a file, such as the search for a checkpoint, which then finds an older one.
+    if (is_closed_ && !keeps_best_)
+      return fail(ErrorCode::kTemporary, "the work on the checkpoint folder was abandoned: its job has ended");
+    return answer;
   }
 
   const JobId job_;
