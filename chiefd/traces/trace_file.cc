@@ -34,7 +34,7 @@ Status write_all(int fd, const std::string& path, std::string_view text) {
 }
 
 Status write_file(const TraceBook& book, const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.get() < 0) return cannot_keep("create", path);
   if (Status ok = write_trace(book, [&](std::string_view text) { return write_all(file.get(), path, text); }); !ok)
     return ok;
