@@ -51,6 +51,8 @@ CHIEF_JOB = {
     "job_state": {"job", "state"},
     "goodput_seconds_total": {"job", "state"},
     "recoveries_total": {"job"},
+    "job_absence_seconds": {"job", "role"},
+    "job_absence_limit_seconds": {"job", "role"},
     "steps_lost_total": {"job"},
     "checkpoint_seconds": {"job", "op"},
     "checkpoint_bytes": {"job"},

@@ -72,7 +72,7 @@ DASHBOARD = dashboard(
                        "How long the chosen job has waited for ps tasks or workers that are away and without which it "
                        "can't go on, and after how long it fails (job.ps_timeout, job.workers_timeout). Expected: 0.",
                        ("max by (role) (disttrain_job_absence_seconds{JOB})", "{{role}}"),
-                       ("max by (role) (disttrain_job_absence_limit_seconds{JOB} > 0)", "{{role}}: fails after")),
+                       ("max by (role) (disttrain_job_absence_limit_seconds{JOB})", "{{role}}: fails after")),
             timeseries("Heartbeats behind the newest", "s",
                        "How much older each task's newest heartbeat is than the newest of all tasks. Expected: less "
                        "than a tenth of [heartbeat] timeout. If a task is above a second for a quarter of the time, "
