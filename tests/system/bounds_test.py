@@ -53,8 +53,8 @@ directory = "{folder}"
 
 class BoundsTest(SystemTest):
     def values(self, *options):
-        outcome = self.run_program("disttrain", "checkpoint", "export", *options, self.folder / "checkpoints/bounds",
-                                   self.folder / "out.safetensors")
+        outcome = self.run_program("disttrain", "checkpoint", "export", "--force", *options,
+                                   self.folder / "checkpoints/bounds", self.folder / "out.safetensors")
         self.assertEqual(outcome.code, 0, str(outcome))
         tensors, _ = tensors_and_metadata(self.folder / "out.safetensors")
         return array.array("f", tensors["a"]).tolist(), array.array("d", tensors["b"]).tolist()

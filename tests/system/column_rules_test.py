@@ -155,7 +155,7 @@ class ColumnRulesTest(SystemTest):
         never = data.replace(", min_count = 2", "")
         result = self.assert_finished(self.train("csv", "train.csv", never, epochs=1, **{**wide, "more": more.replace("checkpoints", "others")}))
         self.assertIn("set data.columns.site.min_count to 2 or more", " ".join(result["warnings"]))
-        self.write("train.csv", "site,y\na,100\nb,102\n" * 40)
+        self.write("train.csv", "site,y\n" + "a,100\nb,102\n" * 40)
         result = self.assert_finished(self.train("csv", "train.csv", data, epochs=1, **{**wide, "more": ""}))
         self.assertIn("none trains the category of unknown words", " ".join(result["warnings"]))
 

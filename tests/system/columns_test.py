@@ -162,7 +162,7 @@ files = "table.zstd.parquet"
 
     def test_a_wrong_value_names_file_record_and_column(self):
         outcome = self.train('infinite = { kind = "numeric" }')
-        self.assert_refused(outcome, 65, 'table.parquet", record 3, column \'infinite\': found inf')
+        self.assert_refused(outcome, 65, 'table.parquet", record 3: infinity in column \'infinite\'')
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Convolutions whose kernels are cropped have the same results and gradients."""
 
 import itertools
+import types
 import unittest
 
 import in_torch
@@ -59,8 +60,11 @@ class ComparingTest(unittest.TestCase):
     """How much a compiled program may differ from its model."""
 
     def compare(self, of_trace, of_library, *arguments, dtype=torch.float32):
-        comparing.compare_compiled("step", lambda inputs: of_trace(*inputs), lambda inputs: of_library(*inputs), arguments,
-                                   torch.finfo(dtype).eps)
+        functions = types.SimpleNamespace(
+            rounding=torch.finfo(dtype).eps, batch=types.SimpleNamespace(examples=1), columns={}, columns_of=lambda program: [],
+            described=types.SimpleNamespace(variables=[]), step=lambda: [],  # without columns nothing is drawn
+            name_of_result=lambda program, i: f"result {i}")
+        comparing.compare_compiled("step", functions, of_trace, lambda inputs: of_library(*inputs), arguments)
 
     def test_AnActivationThatIsAlmost0MayFallOnTheOtherSide(self):
         inputs = torch.cat([torch.randn(100), torch.tensor([1e-9, 1.0])])
