@@ -8,7 +8,8 @@ namespace disttrain::cli {
 
 namespace {
 
-constexpr std::string_view kPrefix = "trainer: ";  // of a line of a trainer in a worker's log (workerd/step_thread.cc)
+constexpr std::string_view kLinePrefix =
+    "trainer: ";  // of a line of a trainer in a worker's log (workerd/step_thread.cc)
 constexpr std::uint8_t kInfo = 1;
 
 bool has_rank_0(const Json& task) {
@@ -58,8 +59,8 @@ void TrainerOutput::show(const Json& status) {
 }
 
 void TrainerOutput::print(const LogLine& line) {
-  if (!line.text.starts_with(kPrefix)) return;
-  const std::string text = line.text.substr(kPrefix.size());
+  if (!line.text.starts_with(kLinePrefix)) return;
+  const std::string text = line.text.substr(kLinePrefix.size());
   print_(output_ == Output::kAll ? to_string(line.task) + ": " + text : text);
 }
 
