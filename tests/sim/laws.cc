@@ -318,7 +318,10 @@ void Laws::computes(const RunId& run, const JobConfig& job, const Member& worker
 
 void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term) {
   const std::uint64_t begun = ++begun_[record.job];
-  const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_);
+  // Each start of a generation leaves out at least one worker more than the start before.
+  const std::uint64_t spared =
+      std::min<std::uint64_t>(spared_rollbacks_, jobs_.cluster.workers.size() * (1 + job.job.max_restarts));
+  const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_) + spared;
   if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + uncounted)
     violated("L2: generation " + std::to_string(record.generation.value) + " is number " + std::to_string(begun) +
              " of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
