@@ -12,6 +12,7 @@ void Condition::set(Turn& turn, JobState state, std::string reason) {
   if (!is_new) return;
   const Ticket ticket = turn.persist(StateRecord{setup_.id, state, reason_});
   if (is_final(state)) held_.hold(ticket, JobEnded{setup_.id});
+  if (state == JobState::kStopping) held_.watch(ticket);  // the workers are told when it is durable
   const std::uint8_t level = state == JobState::kFailed ? 3 : state == JobState::kPaused ? 2 : 1;
   events_.tell(turn, to_string(state), level, std::string(to_string(state)) + ": " + reason_);
 }

@@ -71,7 +71,10 @@ void Ending::end_steps(Turn& turn) {
   stage_.wait_since(turn.now);
   stage_.set_deadline(turn.now + std::max(setup_.timeouts.close, setup_.config().job.stall_timeout));
   if (pauses_.is_short()) quorum_.check(turn);
-  for (const Member& worker : workers_.unfinished()) turn.send(worker.task, StopJob{setup_.id, generation_.number()});
+  // A worker that has stopped never makes another step in this generation. So it must not stop before the record of the
+  // stop is durable: after a restart the chief would go on with the job, and wait for this worker's steps for ever.
+  for (const Member& worker : workers_.unfinished())
+    held_.send_behind_all(turn, worker.task, StopJob{setup_.id, generation_.number()});
   training_.check_end(turn);
 }
 

@@ -4,6 +4,11 @@
 
 namespace disttrain::chiefd {
 
+void HeldActions::send_behind_all(Turn& turn, TaskId task, ToTask message) {
+  if (held_.empty()) return turn.send(task, std::move(message));
+  held_.rbegin()->second.push_back(Send{task, std::move(message)});
+}
+
 Actions HeldActions::release(Ticket ticket) {
   auto held = held_.extract(ticket);
   return held.empty() ? Actions() : std::move(held.mapped());

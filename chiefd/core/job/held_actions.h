@@ -12,17 +12,18 @@
 #include <variant>
 
 #include "chiefd/core/events.h"
+#include "chiefd/core/job/turn.h"
 
 namespace disttrain::chiefd {
 
 class HeldActions {
  public:
   void hold(Ticket ticket, Action action) { held_[ticket].push_back(std::move(action)); }
-  // Adds the ticket without an action, so that oldest() returns it if the disk is slow.
+  // Adds the ticket without an action, so that oldest() returns it if the disk is slow, and send_behind_all() waits for
+  // it.
   void watch(Ticket ticket) { held_[ticket]; }
-  // Holds the action for the newest ticket, so that it goes out after all other held actions. At least one ticket must
-  // be held.
-  void hold_behind_all(Action action) { held_.rbegin()->second.push_back(std::move(action)); }
+  // Sends the message after all other held actions. If no ticket is held, sends it at once.
+  void send_behind_all(Turn& turn, TaskId task, ToTask message);
   // Removes and returns the actions that were held for the ticket, in order.
   Actions release(Ticket ticket);
 

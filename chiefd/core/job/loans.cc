@@ -101,12 +101,11 @@ void Loans::lend(Turn& turn) {
     }
   }
   for (const Member& worker : loans.left_without) {
-    Send message{worker.task,
-                 LeaseGrant{setup_.id, generation_.number(), std::nullopt, true, workers_.roster().version}};
-    if (held_.is_empty() || setup_.is_sync())
-      turn.tasks.send(std::move(message), turn.actions);
+    LeaseGrant no_more{setup_.id, generation_.number(), std::nullopt, true, workers_.roster().version};
+    if (setup_.is_sync())
+      turn.send(worker.task, std::move(no_more));
     else
-      held_.hold_behind_all(std::move(message));
+      held_.send_behind_all(turn, worker.task, std::move(no_more));
   }
 }
 

@@ -23,6 +23,7 @@ class Condition;
 class EventLog;
 class Fences;
 class GenerationPlan;
+class HeldActions;
 class JobMembers;
 class Launch;
 class Loans;
@@ -65,6 +66,7 @@ class Reclaim {
 
   const JobSetup& setup_;
   StageWait& stage_;
+  HeldActions& held_;
   EventLog& events_;
   Condition& condition_;
   Progress& progress_;

@@ -78,7 +78,7 @@ void Requests::repeat_in_training(Turn& turn, const Member& member) {
   const bool evaluates = setup_.config().evaluate.every_steps != 0 && !setup_.uses_evaluators();
   if (workers_.evaluator() == member && evaluates) send_to(SetEvaluator{setup_.id, generation_.number()});
   if (condition_.is_stopping() || workers_.was_told_to_stop(member))
-    return send_to(StopJob{setup_.id, generation_.number()});
+    return held_.send_behind_all(turn, member.task, StopJob{setup_.id, generation_.number()});
   loans_.grant_again(turn, member);
 }
 

@@ -42,7 +42,7 @@ class Requests {
  private:
   const JobSetup& setup_;
   StageWait& stage_;
-  const HeldActions& held_;
+  HeldActions& held_;
   const Condition& condition_;
   const GenerationPlan& generation_;
   const Workers& workers_;

@@ -41,6 +41,32 @@ TEST_F(StopTest, NewChiefThatWaitsForItsTasksStopsThemWhenTheyAreThere) {
   EXPECT_EQ(status(job).reason, "stopped by ada");
 }
 
+TEST_F(StopTest, NoWorkerStopsBeforeTheStopIsDurable) {
+  const JobId job = train_one();
+  disk_is_held_ = true;
+  stop();
+  EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
+  hello_again(worker(0));
+  EXPECT_TRUE(sent<StopJob>(worker(0)).empty()) << "a chief that is restarted now would go on with the job";
+  release_disk();
+  ASSERT_GE(sent<StopJob>(worker(0)).size(), 1u);
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).reason, "stopped by ada");
+}
+
+TEST_F(StopTest, NoWorkerStopsBeforeTheStopOfARestartedChiefIsDurable) {
+  train_one();
+  restart_chief();
+  pass(seconds(1));
+  disk_is_held_ = true;
+  stop();
+  everybody_says_hello_again();
+  pass(seconds(1));
+  EXPECT_TRUE(sent<StopJob>(worker(0)).empty());
+  release_disk();
+  EXPECT_GE(sent<StopJob>(worker(0)).size(), 1u);
+}
+
 TEST_F(StopTest, ThePacerIsToldThatNoStepMayFollow) {
   const JobId job = train_one();
   stop();
