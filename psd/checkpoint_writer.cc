@@ -7,9 +7,8 @@
 
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
-#include "common/doubles.h"
 #include "common/update/update_rule.h"
-#include "common/update/vector.h"
+#include "psd/store/nonfinite.h"
 
 namespace disttrain::psd {
 namespace {
@@ -37,17 +36,6 @@ class Pace {
   const Instant begin_ = daemon::now();
   const Duration cpu_at_begin_ = cpu_time_of_thread();
 };
-
-// The name of a variable that has a NaN or an infinity in this bucket of an array of the shard.
-std::optional<std::string> nonfinite_variable(const Layout& layout, BucketId bucket, std::span<const float> array) {
-  for (const Slice& slice : slices_of(layout, bucket)) {
-    const auto words = array.subspan(layout.buckets[bucket.value].shard_begin + slice.bucket_begin, slice.words);
-    const bool is_finite = with_type(dtype_of(layout, bucket),
-                                     [words]<typename T>(T) { return update::all_finite<T>(values_in<T>(words)); });
-    if (!is_finite) return layout.model.variables[slice.variable].name;
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -122,18 +110,18 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
              });
 }
 
-// A shard fails its job when an update gives a number that isn't finite. So this finds only what was there before, such
-// as a NaN in a checkpoint of an older version. The job would never recover from it.
+// A shard fails its job when an update gives a number that isn't finite, and refuses a checkpoint that has one. So this
+// should find nothing.
 Status CheckpointWriter::check_finite(const ShardJob& job, ShardId shard, const ShardCopy& copy,
                                       const checkpoint::IsCancelled& rest) {
   for (const BucketId bucket : buckets_of(job.layout, shard)) {
     for (std::size_t i = 0; i < copy.arrays(); ++i) {
       const std::optional<std::string> variable = nonfinite_variable(job.layout, bucket, copy.array(i));
       if (!variable) continue;
-      return fail(ErrorCode::kData, "the variable \"" + *variable + "\" has a NaN or an infinity in its " +
-                                        (i == 0 ? "parameters" : "slot " + std::to_string(i - 1)) +
-                                        ", so the checkpoint isn't taken; go on from an earlier checkpoint, with a "
-                                        "smaller learning rate or with clipping");
+      return fail(ErrorCode::kData,
+                  nonfinite_text(*variable, i) +
+                      ", so the checkpoint isn't taken; go on from an earlier checkpoint, with a smaller learning rate "
+                      "or with clipping");
     }
     if (rest()) return fail(ErrorCode::kTemporary, "the checkpoint attempt was cancelled");
   }

@@ -1,11 +1,15 @@
 #include "psd/shard_origin.h"
 
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "common/checkpoint/shard_file.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/mutant.h"
 #include "common/update/update_rule.h"
+#include "psd/store/nonfinite.h"
 
 namespace disttrain::psd {
 namespace {
@@ -41,6 +45,18 @@ Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
   if (error.code != ErrorCode::kData || job.checkpoint_folder.empty()) return error;
   const Status shared = checkpoint::check_token(files, job.checkpoint_folder, job.checkpoint_mark);
   return shared ? error : shared.error();
+}
+
+// Training never recovers from a NaN or an infinity.
+Status check_finite(const ShardJob& job, ShardId shard, std::span<const float> parameters,
+                    const std::vector<std::span<float>>& slots) {
+  std::vector<std::span<const float>> arrays = {parameters};
+  arrays.insert(arrays.end(), slots.begin(), slots.end());
+  for (const BucketId bucket : buckets_of(job.layout, shard))
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (const std::optional<std::string> variable = nonfinite_variable(job.layout, bucket, arrays[i]))
+        return fail(ErrorCode::kData, nonfinite_text(*variable, i));
+  return {};
 }
 
 }  // namespace
@@ -92,6 +108,8 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
   const Status read = checkpoint::read_shard(files, checkpoint_->path, manifest, job.layout, shard, store.parameters(),
                                              slots, is_cancelled);
   if (!read) return tl::unexpected(judged(files, job, read.error()));
+  if (Status finite = check_finite(job, shard, store.parameters(), slots); !finite)
+    return fail(finite.error().code, checkpoint_->path + ": " + finite.error().message);
   if (!has_average) store.begin_averages();
   store.keep_bounds();  // the checkpoint may be from a job without these bounds
   return {};

@@ -58,7 +58,8 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
 }
 
 void ShardCore::step(Instant now, const Event& event, Actions& actions) {
-  if (failed_) return;
+  // An update that fails after the order to fail the job replaces this order, which was dropped with the later actions.
+  if (failed_ && !std::holds_alternative<UpdateFailed>(event)) return;
   std::visit([this, now, &actions](const auto& e) { on(now, e, actions); }, event);
 }
 

@@ -1,6 +1,6 @@
 // Finds out whether an update would give only finite numbers, before it changes anything. Then the whole step can be
-// skipped, on all shards alike. As long as gradients, parameters and slots are of a usual size, no update can give an
-// infinity or a NaN, and nothing is computed here.
+// skipped, on all shards alike. (In async and ssp, the frame can be skipped.) As long as gradients, parameters and
+// slots are of a usual size, no update can give an infinity or a NaN, and nothing is computed here.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -125,6 +125,31 @@ TEST(ShardStore, InitialValuesAreLeftBetweenTwoBuckets) {
   EXPECT_EQ(asked, 3) << "the second bucket's, and that of the copy";
 }
 
+TEST_F(ShardOriginTest, CheckpointWithANanIsDamaged) {
+  for (const bool is_slot : {false, true}) {
+    const auto spoil = [&](const std::string& attempt, checkpoint::Manifest& manifest) -> Status {
+      checkpoint::Held held = checkpoint::held_by(job_.layout, 0, 20, 1);
+      (is_slot ? held.slots[0] : held.parameters)[3] = std::numeric_limits<float>::quiet_NaN();
+      if (Status gone = files_.remove_file(attempt + "/" + manifest.files[0].name); !gone) return gone;
+      Result<checkpoint::FileEntry> entry =
+          checkpoint::write_shard(files_, attempt, job_.layout, ShardId(0), held.content(), {{"step", "x"}});
+      if (!entry) return tl::unexpected(entry.error());
+      manifest.files[0] = *entry;
+      return {};
+    };
+    const auto saved =
+        checkpoint::save(files_, kFolder, job_.layout, 1, is_slot ? 30 : 20, 1, is_slot ? 3 : 2, false, spoil);
+    ASSERT_TRUE(saved) << saved.error().message;
+    job_.restore_path = *saved;
+    const Status status = restore();
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, ErrorCode::kData) << "the chief then goes on from the checkpoint before";
+    EXPECT_THAT(status.error().message,
+                HasSubstr(std::string("has a NaN or an infinity in its ") + (is_slot ? "slot 0" : "parameters")));
+    EXPECT_THAT(status.error().message, HasSubstr(*saved));
+  }
+}
+
 TEST_F(ShardOriginTest, FileThatTheManifestNamesAndIsNotThereIsDamage) {
   ASSERT_TRUE(files_.remove_file(shard_file()));
   const Status restored = restore();

@@ -487,6 +487,22 @@ TEST(Pacer, FailsAtTheFirstWhereAsked) {
   EXPECT_TRUE(pacer.verdict());
 }
 
+// The shell drops all actions behind an update that fails, also the order to fail the job.
+TEST(AsyncShard, AnUpdateThatFailsAfterTheJobHasFailedFailsItAgain) {
+  ShardOptions options;
+  options.train.mode = Mode::kAsync;
+  options.train.nonfinite = {NonfiniteAction::kFail, 0};
+  options.roster = roster_of(1);
+  ShardCore shard(small_layout(1), options);
+  Actions actions;
+  for (int i = 0; i < 2; ++i) {
+    actions.clear();
+    shard.step({}, UpdateFailed{BucketId(0), false}, actions);
+    ASSERT_EQ(actions.size(), 1U);
+    EXPECT_TRUE(std::holds_alternative<FailJob>(actions[0]));
+  }
+}
+
 // The first worker sent its mark and waits until the attempt ends. The chief that ordered this attempt is gone. When a
 // later chief gives up a later attempt, all earlier attempts must end, too.
 TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
