@@ -75,6 +75,7 @@ Hello Membership::make_hello() const {
   task.address = startup_.address;
   task.host = daemon::host_name();
   task.pid = static_cast<std::uint32_t>(::getpid());
+  task.process = startup_.incarnation;
   task.journal = chief_.obedience().journal();
   task.term = chief_.obedience().term();
   task.chief = chief_.obedience().chief();

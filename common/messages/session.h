@@ -21,6 +21,9 @@ struct TaskHello {
   std::string address;  // host:port at which others reach the task
   std::string host;     // name of the task's host, for logs and to distinguish local from remote tasks
   std::uint32_t pid = 0;
+  // The incarnation with which this process began. A process that was removed from a job comes back as another member,
+  // but keeps this number. 0: a task of an older version, which doesn't say it.
+  Incarnation process{};
   std::uint32_t shards = 0;        // ps: number of its shard threads
   std::uint64_t memory_bytes = 0;  // ps: the most memory that it may use
   std::uint32_t threads = 0;       // worker: compute threads

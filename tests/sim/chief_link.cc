@@ -8,7 +8,8 @@ TaskHello TaskNode::task_hello() const {
   TaskHello task;
   task.member = self();
   task.host = "host";
-  task.pid = pid_;
+  task.pid = 1;  // each process is the first one of a container, which keeps its host name when it is restarted
+  task.process = process_;
   task.journal = obedience_.journal();
   task.term = obedience_.term();
   task.chief = obedience_.chief();

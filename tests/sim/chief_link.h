@@ -16,7 +16,7 @@ class TaskNode : public Node {
  public:
   TaskNode(World& world, Network& network, Member self, std::string chief, Duration heartbeat)
       : Node(world, network, self.task, self.incarnation),
-        pid_(static_cast<std::uint32_t>(self.incarnation.value % 4'000'000) + 1),
+        process_(self.incarnation),
         chief_(std::move(chief)),
         timeouts_(derive_timeouts(heartbeat)) {}
 
@@ -61,7 +61,7 @@ class TaskNode : public Node {
   void end();
   void beat();
 
-  const std::uint32_t pid_;
+  const Incarnation process_;
   const std::string chief_;
   Timeouts timeouts_;
   std::function<void()> gone_;  // not empty once the task was told to end

@@ -445,6 +445,7 @@ struct TaskHello {
   token @12 :UInt64;  # ps: the secret that channels of this generation must name; a restarted chief learns it here
   term @13 :UInt64;  # term of the chief that the task obeyed last; a chief with a lower term has an old journal
   chief @14 :UInt64;  # incarnation of the chief that the task obeyed last
+  process @15 :UInt64;  # the incarnation with which this process began; 0 = a task of an older version
 }
 
 # The hello of a command line that connects to the chief.

@@ -9,6 +9,7 @@ static void write(const TaskHello& m, schema::TaskHello::Builder b) {
   b.setAddress(write_name(m.address, "address"));
   b.setHost(write_name(m.host, "host"));
   b.setPid(m.pid);
+  b.setProcess(m.process.value);
   b.setShards(m.shards);
   b.setMemoryBytes(m.memory_bytes);
   b.setThreads(m.threads);
@@ -28,6 +29,7 @@ static TaskHello read(schema::TaskHello::Reader r) {
   m.address = read_name(r.getAddress(), "address");
   m.host = read_name(r.getHost(), "host");
   m.pid = r.getPid();
+  m.process = Incarnation(r.getProcess());
   m.shards = static_cast<std::uint32_t>(read_number(r.getShards(), kMaxOfferedShards, "the number of shards offered"));
   m.memory_bytes = r.getMemoryBytes();
   m.threads = r.getThreads();
