@@ -19,12 +19,6 @@ std::string silence_of(const Task& task, Instant now) {
   return "no heartbeat for " + format_duration(now - task.last_heard);
 }
 
-// Returns true if two hellos come from the same process. A process that was removed comes back with another
-// incarnation, so two hellos also count as the same process if they have the same host and process number.
-bool is_same_process(const TaskHello& a, const TaskHello& b) {
-  return a.member.incarnation == b.member.incarnation || (a.pid != 0 && a.pid == b.pid && a.host == b.host);
-}
-
 bool was_superseded(const Task& task, const TaskHello& hello) {
   return std::any_of(task.superseded.begin(), task.superseded.end(),
                      [&hello](const TaskHello& former) { return is_same_process(former, hello); });
@@ -41,6 +35,14 @@ bool is_given_up(TaskState state) {
 }
 
 }  // namespace
+
+// A process number says little in containers: there each process may have the number 1, and keep its host name when it
+// is restarted. So it decides only for tasks that don't say more.
+bool is_same_process(const TaskHello& a, const TaskHello& b) {
+  if (a.member.incarnation == b.member.incarnation) return true;
+  if (a.process.value != 0 || b.process.value != 0) return a.process == b.process;
+  return a.pid != 0 && a.pid == b.pid && a.host == b.host;
+}
 
 const char* to_string(TaskState state) {
   switch (state) {

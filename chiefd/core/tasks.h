@@ -59,6 +59,9 @@ struct Task {
   bool takes_work() const { return is_there() && connected && !leaving && unreleased == JobId(); }
 };
 
+// Returns true if both hellos come from the same process, though perhaps as different members.
+bool is_same_process(const TaskHello& a, const TaskHello& b);
+
 // A change in the state of one process.
 struct Finding {
   enum class What { kJoined, kReturned, kSilent, kLost, kLeft };  // kLeft: in good order

@@ -296,12 +296,15 @@ void ChiefNode::note(const chiefd::Record& record) {
     for (const char* kind : {chiefd::kLossCounted, chiefd::kLostAtStart, chiefd::kWorkerLost, "task_lost"})
       if (event->kind == kind) blames(event->task, event->text);
     if (event->kind == chiefd::kTaskLeaves) laws_.is_to_leave();
-    if (event->kind == chiefd::kRollsBack) {
-      if (event->text.starts_with("the job starts again without a worker"))
-        laws_.starts_without_a_worker();
-      else
-        laws_.rolls_back_uncounted(event->text.starts_with("a link failed"));
+    const bool is_spared =
+        event->kind == chiefd::kRollsBack && event->text.starts_with("the job starts again without a worker");
+    if (is_spared) laws_.starts_without_a_worker();
+    if (event->kind == chiefd::kRollsBack && !is_spared) {
+      laws_.begins_anew();
+      laws_.rolls_back_uncounted(event->text.starts_with("a link failed"));
     }
+    if (event->kind == chiefd::kLossCounted || event->kind == chiefd::kLostAtStart || event->kind == "chief_started")
+      laws_.begins_anew();
     if (event->kind == "task_left" || event->kind == "task_lost")
       if (const auto task = parse_task_id(event->task)) seen_lost_.insert(*task);
     if (event->kind == "worker_lost" || event->kind == "worker_left" || event->kind == "link_lost")

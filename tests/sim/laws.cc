@@ -318,13 +318,18 @@ void Laws::computes(const RunId& run, const JobConfig& job, const Member& worker
 
 void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term) {
   const std::uint64_t begun = ++begun_[record.job];
-  // Each start of a generation leaves out at least one worker more than the start before.
-  const std::uint64_t spared =
-      std::min<std::uint64_t>(spared_rollbacks_, jobs_.cluster.workers.size() * (1 + job.job.max_restarts));
-  const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_) + spared;
+  if (begun == 1) begins_anew();
+  const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_) + spared_rollbacks_;
   if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + uncounted)
     violated("L2: generation " + std::to_string(record.generation.value) + " is number " + std::to_string(begun) +
              " of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
+}
+
+void Laws::starts_without_a_worker() {
+  ++spared_rollbacks_;
+  if (++spared_in_a_row_ > jobs_.cluster.workers.size())
+    violated("L2: the job has started without a worker " + std::to_string(spared_in_a_row_) +
+             " times in a row, but there are " + std::to_string(jobs_.cluster.workers.size()) + " workers");
 }
 
 void Laws::state_is(Instant now, Duration timeout, const JobConfig& job, const chiefd::JobStatus& status) {
@@ -340,8 +345,10 @@ void Laws::state_is(Instant now, Duration timeout, const JobConfig& job, const c
   const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   const Duration limits = job.job.ps_timeout + job.job.workers_timeout;
   const Duration bound = kLongestPause * longest_timeout_ + work + limits;
-  const bool is_unlimited = std::any_of(status.absences.begin(), status.absences.end(),
-                                        [](const chiefd::Absence& absence) { return !absence.limit; });
+  // A shorter wait doesn't excuse a job that waits and fails in turns.
+  const bool is_unlimited =
+      std::any_of(status.absences.begin(), status.absences.end(),
+                  [&](const chiefd::Absence& absence) { return !absence.limit && now - absence.since > timeout; });
   const std::string how_long = "L4: the job has been paused for " + std::to_string(kLongestPause) +
                                " heartbeat timeouts and the limits of its file";
   if (is_unlimited) {

@@ -59,8 +59,11 @@ class Laws {
   void worker_lost(JobId job, const std::string& task);
   // A task was told to end. For each such task, one rollback doesn't count as a loss.
   void is_to_leave() { ++leavers_; }
-  // The chief recorded a start without a worker that has failed. It doesn't count as a loss.
-  void starts_without_a_worker() { ++spared_rollbacks_; }
+  // The chief recorded a start without a worker that has failed. It doesn't count as a loss. Between two other
+  // rollbacks there are at most as many such starts as workers.
+  void starts_without_a_worker();
+  // The chief recorded another rollback of the job, or the chief is a new one.
+  void begins_anew() { spared_in_a_row_ = 0; }
   // The chief recorded a rollback that doesn't count as a loss, because a task was told to end or a link failed.
   void rolls_back_uncounted(bool is_link) { ++(is_link ? link_rollbacks_ : leaver_rollbacks_); }
   bool has_lost_links() const { return link_rollbacks_ > 0; }
@@ -193,6 +196,7 @@ class Laws {
   std::uint64_t leaver_rollbacks_ = 0;
   std::uint64_t link_rollbacks_ = 0;
   std::uint64_t spared_rollbacks_ = 0;
+  std::uint64_t spared_in_a_row_ = 0;
   std::uint64_t skipped_ = 0;
   std::set<std::string> accepted_;
   std::map<std::pair<RunId, ShardId>, const ShardTwin*> twins_;

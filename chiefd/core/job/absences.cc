@@ -33,12 +33,15 @@ Absences::Absences(JobParts& parts)
 bool Absences::review(Turn& turn) {
   const std::vector<Role> roles = lacking(turn);
   const bool was_waiting = !current_.empty();
+  bool is_more = false;  // the job waits for another role too
   std::erase_if(since_, [&roles](const auto& entry) {
     return std::find(roles.begin(), roles.end(), entry.first) == roles.end();
   });
   current_.clear();
   for (const Role role : roles) {
-    Instant since = since_.emplace(role, turn.now).first->second;
+    const auto [entry, is_new] = since_.emplace(role, turn.now);
+    is_more = is_more || is_new;
+    Instant since = entry->second;
     // The workers that replace lost ones may have much data to read, so their progress extends the limit.
     if (role == Role::kWorker)
       since = std::max(since, work_clock_.newest_work(turn.tasks, candidates_.invited_members()));
@@ -48,7 +51,7 @@ bool Absences::review(Turn& turn) {
     if (was_waiting) end(turn);
     return false;
   }
-  if (!was_waiting) begin(turn);
+  if (is_more) begin(turn);
   if (fail_overdue(turn)) return true;
   if (turn.now >= *next_report_) report(turn);
   set_deadline(turn);

@@ -1,5 +1,7 @@
 #include "chiefd/core/job/candidates.h"
 
+#include "chiefd/core/restarts.h"
+
 namespace disttrain::chiefd {
 
 std::vector<Member> Candidates::invited_members() const {
@@ -13,8 +15,28 @@ bool Candidates::may_be_asked(TaskId worker, Instant now) const {
   return now >= (after == ask_after_.end() ? Instant() : after->second);
 }
 
+void Candidates::note_prepared(const Member& member) {
+  prepared_.insert(member);
+  if (retries_.erase(member.task) > 0) let_in(member.task);
+}
+
+void Candidates::retry_later(const Member& worker, Instant now) {
+  Retry& retry = retries_[worker.task];
+  if (retry.worker != worker) retry = Retry{worker, 0, now};
+  retry.not_before = now + back_off(++retry.failures);
+}
+
+bool Candidates::awaits_retry(const Member& worker) const {
+  const auto found = retries_.find(worker.task);
+  return found != retries_.end() && found->second.worker == worker;
+}
+
+bool Candidates::may_retry(const Member& worker, Instant now) const {
+  return !awaits_retry(worker) || now >= retries_.at(worker.task).not_before;
+}
+
 void Candidates::leave_out(const Task& task, const std::string& why) {
-  left_out_[task.member.task] = Process{task.member, task.hello.host, task.hello.pid};
+  left_out_[task.member.task] = task.hello;
   kept_out_[task.member.task] = why;
   prepared_.erase(task.member);
   invited_.erase(task.member);
@@ -23,16 +45,15 @@ void Candidates::leave_out(const Task& task, const std::string& why) {
 // A process that was removed from the job comes back as another member, but lacks the same as before.
 bool Candidates::is_left_out(const Task& task) const {
   const auto found = left_out_.find(task.member.task);
-  if (found == left_out_.end()) return false;
-  const Process& process = found->second;
-  return process.member == task.member ||
-         (process.pid != 0 && process.pid == task.hello.pid && process.host == task.hello.host);
+  return found != left_out_.end() && is_same_process(found->second, task.hello);
 }
 
 void Candidates::meet(const Task& task) {
-  if (left_out_.count(task.member.task) == 0 || is_left_out(task)) return;
-  left_out_.erase(task.member.task);
-  let_in(task.member.task);
+  const TaskId id = task.member.task;
+  const bool was_left_out = left_out_.count(id) != 0 && !is_left_out(task);
+  if (was_left_out) left_out_.erase(id);
+  const bool had_failed = !awaits_retry(task.member) && retries_.erase(id) > 0;
+  if (was_left_out || had_failed) let_in(id);
 }
 
 }  // namespace disttrain::chiefd

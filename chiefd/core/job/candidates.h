@@ -27,7 +27,7 @@ class Candidates {
   // The workers that have read the data and built the model. A worker that joins the roster stays in this set.
   const std::set<Member>& prepared() const { return prepared_; }
   bool is_prepared(const Member& member) const { return prepared_.count(member) != 0; }
-  void note_prepared(const Member& member) { prepared_.insert(member); }
+  void note_prepared(const Member& member);
   void unprepare(const Member& member) { prepared_.erase(member); }
   void take_up(const std::vector<Member>& prepared) { prepared_ = {prepared.begin(), prepared.end()}; }
 
@@ -35,6 +35,12 @@ class Candidates {
   // that ask_again_after() sets. Returns false before that time.
   bool may_be_asked(TaskId worker, Instant now) const;
   void ask_again_after(TaskId worker, Instant when) { ask_after_[worker] = when; }
+
+  // A process that the job needs has failed to prepare, for example because a file system isn't mounted yet. The chief
+  // invites it again. The pause before that grows with each failure.
+  void retry_later(const Member& worker, Instant now);
+  bool awaits_retry(const Member& worker) const;
+  bool may_retry(const Member& worker, Instant now) const;
 
   // Keeps this connected worker out of the job, for the reason `why`. Returns true if the worker wasn't kept out
   // before.
@@ -46,7 +52,7 @@ class Candidates {
   // for the reason `why`, until another process of its task joins.
   void leave_out(const Task& task, const std::string& why);
   bool is_left_out(const Task& task) const;
-  // A process of the task has joined. If another process was left out, forgets that.
+  // A process of the task has joined. Forgets what kept other processes of the task out.
   void meet(const Task& task);
 
   // The workers that were lost while a generation started. The next generation starts without them if it can, and they
@@ -56,17 +62,18 @@ class Candidates {
   bool was_lost_at_start(TaskId worker) const { return lost_at_start_.count(worker) != 0; }
 
  private:
-  struct Process {
-    Member member;
-    std::string host;
-    std::uint32_t pid = 0;
-  };
   std::map<Member, Instant> invited_;
   std::set<Member> prepared_;
+  struct Retry {
+    Member worker;
+    std::uint32_t failures = 0;
+    Instant not_before;
+  };
   std::map<TaskId, Instant> ask_after_;
+  std::map<TaskId, Retry> retries_;
   // Why: the worker was lost too often, its process can't take part, or the shards lack memory.
   std::map<TaskId, std::string> kept_out_;
-  std::map<TaskId, Process> left_out_;
+  std::map<TaskId, TaskHello> left_out_;  // the newest hello of each process that is left out
   std::set<TaskId> lost_at_start_;
 };
 

@@ -114,12 +114,13 @@ void Gathering::gather(Turn& turn) {
   describe(turn, workers_there(turn.tasks));
 }
 
-// A worker that was lost while the job started before takes part only if the job needs it.
+// A worker that was lost while the job started before takes part only if the job needs it. If lost workers are waited
+// for, it needs each.
 void Gathering::describe(Turn& turn, std::vector<Member> workers) {
   const auto lost_before = [this](const Member& worker) { return candidates_.was_lost_at_start(worker.task); };
   const auto fresh = static_cast<std::size_t>(std::count_if(
       workers.begin(), workers.end(), [&lost_before](const Member& worker) { return !lost_before(worker); }));
-  if (workers_.ranks().empty() && fresh >= setup_.least_workers()) std::erase_if(workers, lost_before);
+  if (!setup_.waits_for_lost() && fresh >= setup_.least_workers()) std::erase_if(workers, lost_before);
   failures_.clear();
   workers_.choose(workers);
   ask_to_describe(turn, {workers.front()});

@@ -30,6 +30,7 @@ void Invitations::invite(Turn& turn, const Member& worker) {
   const bool is_lost =
       (stage_.is(Stage::kTrain) && workers_.is_lost(worker)) || members_.was_removed_before(turn.tasks, worker);
   if (is_lost || candidates_.is_invited(worker) || candidates_.is_prepared(worker)) return;
+  if (!candidates_.may_retry(worker, turn.now)) return;
   if (members_.uses(worker) && stage_.is(Stage::kTrain)) return;
   candidates_.invite(worker, turn.now);
   turn.send(worker.task, DescribeJob{setup_.id, setup_.shared_config(), ps_to_reach(turn.tasks)});
@@ -74,6 +75,8 @@ void Invitations::on_described(Turn& turn, const Member& from, const JobDescribe
 
 void Invitations::invite_again(Turn& turn) {
   if (!stage_.is(Stage::kTrain) && !stage_.is(Stage::kRegather)) return;
+  for (const auto& [id, task] : turn.tasks.all())
+    if (task.takes_work() && candidates_.awaits_retry(task.member)) invite(turn, task.member);
   std::set<TaskId> cut_off;
   for (const auto& [link, outage] : links_.broken())
     if (link.from.role == Role::kWorker) cut_off.insert(link.from);

@@ -103,6 +103,7 @@ void LinkFailures::judge_worker(Turn& turn, const Member& from, const Links::Lin
   const bool is_ps_lost = reachability_.is_cut_off(turn.tasks, link.to);
   if (stage_.is(Stage::kOpen)) {
     tell(turn, link, "the job rolls back and goes on without this link");
+    candidates_.note_lost_at_start(from.task);
     return recovery_.recover(turn, {std::nullopt, links_.text(turn.now, link)}, Loss::kLink);
   }
   if (stage_.is(Stage::kEvaluate) && !is_ps_lost) {

@@ -66,7 +66,7 @@ bool Quorum::fail_without_hope(Turn& turn) {
 std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
   if (setup_.waits_for_lost()) {
     for (const TaskId rank : workers_.ranks())
-      if (const Task* task = turn.tasks.find(rank); task != nullptr && candidates_.is_left_out(*task)) return rank;
+      if (const Task* task = turn.tasks.find(rank); task != nullptr && is_barred(*task)) return rank;
     // The next generation takes every worker that is there, however often it was lost.
     if (stage_.is(Stage::kRegather)) return std::nullopt;
     for (const Awaited& rank : missing(turn.tasks))
@@ -77,7 +77,7 @@ std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
   std::size_t others = 0;
   for (const auto& [id, task] : turn.tasks.all()) {
     if (id.role != Role::kWorker) continue;
-    if (worker_losses_.is_too_often(id, turn.now) || candidates_.is_left_out(task))
+    if (worker_losses_.is_too_often(id, turn.now) || is_barred(task))
       banned = id;
     else
       ++others;
@@ -85,12 +85,30 @@ std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
   return others < setup_.least_workers() ? banned : std::nullopt;
 }
 
+// When a process that is left out has gone, the next process of its task may take part.
+bool Quorum::is_barred(const Task& task) const {
+  return task.is_there() && candidates_.is_left_out(task);
+}
+
+bool Quorum::can_do_without(const Tasks& tasks, TaskId worker, Instant now) const {
+  const std::vector<TaskId>& ranks = workers_.ranks();
+  if (std::find(ranks.begin(), ranks.end(), worker) != ranks.end()) return false;
+  const auto others = std::count_if(tasks.all().begin(), tasks.all().end(), [&](const auto& entry) {
+    const auto& [id, task] = entry;
+    return id.role == Role::kWorker && id != worker && task.is_there() && !candidates_.is_left_out(task) &&
+           !worker_losses_.is_too_often(id, now);
+  });
+  return static_cast<std::size_t>(others) >= setup_.least_workers();
+}
+
 std::string Quorum::shortage(const Turn& turn) const {
   const std::vector<Awaited> missing = this->missing(turn.tasks);
   if (missing.empty()) return "";
   std::string banned;
   for (const auto& [id, task] : turn.tasks.all())
-    if (id.role == Role::kWorker && worker_losses_.is_too_often(id, turn.now))
+    if (candidates_.awaits_retry(task.member) && candidates_.kept_out().count(id) != 0)
+      banned += "; " + to_string(id) + " " + candidates_.kept_out().at(id);
+    else if (id.role == Role::kWorker && worker_losses_.is_too_often(id, turn.now))
       banned += "; " + to_string(id) + " can't rejoin, because it was lost more than job.max_restarts (" +
                 std::to_string(setup_.config().job.max_restarts) + ") times within job.restart_window";
   std::string links = reachability_.broken_links_text(turn.now);

@@ -36,6 +36,9 @@ class Quorum {
   // Returns why the job can't train with the workers that it has. Empty if it can.
   std::string shortage(const Turn& turn) const;
 
+  // Returns true if enough other workers are there that may take part.
+  bool can_do_without(const Tasks& tasks, TaskId worker, Instant now) const;
+
   // If too few of the known workers may take part, because the others were lost too often or can't take part, fails the
   // job and returns true.
   bool fail_without_hope(Turn& turn);
@@ -45,6 +48,7 @@ class Quorum {
   // of those. If ranks are fixed, returns a rank's worker that is left out or, while the job trains, a missing one that
   // was lost too often: the job would wait for it although it may not come back.
   std::optional<TaskId> last_hope(const Turn& turn) const;
+  bool is_barred(const Task& task) const;
   bool is_work_left() const;
 
   const JobSetup& setup_;

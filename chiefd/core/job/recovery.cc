@@ -7,6 +7,13 @@
 #include "chiefd/core/restarts.h"
 
 namespace disttrain::chiefd {
+namespace {
+
+// Losses may be too far apart for job.restart_window, for example if each restore takes long and ends in a loss. So a
+// job that hasn't got further since this many rollbacks, besides job.max_restarts, fails too.
+constexpr std::uint32_t kMostFruitless = 100;
+
+}  // namespace
 
 Recovery::Recovery(JobParts& parts)
     : setup_(parts.setup),
@@ -49,6 +56,12 @@ void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
     stage_.await_nobody();
     return gathering_.resume(turn);
   }
+  const std::size_t fruitless = rollbacks_.fruitless_losses();
+  if ((counts || loss == Loss::kSpared) && fruitless >= setup_.config().job.max_restarts + kMostFruitless)
+    return ending_.fail(turn,
+                        Error{ErrorCode::kFailed, cause.reason + "; the job has rolled back " +
+                                                      std::to_string(fruitless) + " times without getting further"},
+                        cause.task);
   if (!counts)
     events_.tell(turn, kRollsBack, loss == Loss::kLeft ? 1 : 2,
                  std::string(loss == Loss::kLink     ? "a link failed"
@@ -67,7 +80,7 @@ void Recovery::recover(Turn& turn, const Cause& cause, Loss loss) {
 }
 
 void Recovery::roll_back(Turn& turn, Loss loss) {
-  rollbacks_.count_one(loss != Loss::kLeft);
+  rollbacks_.count_one(loss);
   drop_generation(turn);
   pausing_.tell_workers(turn, true, to_string(rollbacks_.current()->cause));
   stage_.enter(Stage::kRegather);
@@ -102,7 +115,7 @@ void Recovery::drop_generation(Turn& turn) {
   fences_.drop_generation();
   pauses_.drop_generation();
   suspicions_.clear();
-  start_failures_.clear();
+  start_failures_.settle(turn);
   schedule_.drop_generation();
   loans_.drop_generation();
   workers_.drop_generation();

@@ -37,7 +37,7 @@ void Regathering::regather(Turn& turn) {
     for (Awaited& worker : missing_workers(turn.tasks, turn.now)) missing.push_back(std::move(worker));
     std::string shortage = "waiting for " + to_string(missing);
     if (!has_ps && !problem.empty()) shortage += " (the other ps tasks can't take the shards: " + problem + ")";
-    if (!has_workers && !setup_.waits_for_lost())
+    if (!has_workers)
       for (const auto& [task, why] : candidates_.kept_out()) shortage += "; " + to_string(task) + " " + why;
     if (const std::string links = reachability_.broken_links_text(turn.now); !links.empty()) shortage += "; " + links;
     return explain(shortage);

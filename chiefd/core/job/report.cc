@@ -47,9 +47,9 @@ JobStatus JobReport::status(Instant now) const {
   status.state = condition_.state();
   const bool trains = condition_.state() == JobState::kRunning && stage_.is(Stage::kTrain);
   status.reason = trains ? training_reason(now) : condition_.reason();
-  status.absences = absences_.current();
+  if (!condition_.has_ended()) status.absences = absences_.current();
   const bool is_long = !status.absences.empty() && now - status.absences.front().since > setup_.timeouts.silent_ps;
-  if (!condition_.has_ended() && is_long) status.reason += "; " + absences_.limit_text();
+  if (is_long) status.reason += "; " + absences_.limit_text();
   status.generation = generation_.number();
   status.recoveries = rollbacks_.count();
   if (folder_.newest()) status.checkpoint = folder_.newest()->path;

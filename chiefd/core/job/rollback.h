@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "chiefd/core/job/loss.h"
 #include "chiefd/core/restarts.h"
 #include "common/messages/control.h"
 #include "common/time.h"
@@ -36,16 +37,19 @@ class Rollbacks {
   // contains this number.
   std::uint32_t count() const { return count_; }
   void set_count(std::uint32_t count) { count_ = count; }
-  // Counts a rollback. If `fruitless` is true, the back-off of the next rollback is longer, until note_advance() is
-  // called.
-  void count_one(bool fruitless) {
+  // Counts a rollback. If its cause isn't a task that was told to end, the back-off of the next rollback is longer,
+  // until note_advance() is called.
+  void count_one(Loss loss) {
     ++count_;
-    if (fruitless) ++fruitless_;
+    if (loss != Loss::kLeft) ++fruitless_;
+    if (loss == Loss::kCounts || loss == Loss::kSpared) ++fruitless_losses_;
   }
   // The number of fruitless rollbacks since the job last advanced. A job advances when it passes its furthest step, or
   // when it takes a checkpoint of a later step than any before.
   std::uint32_t fruitless() const { return fruitless_; }
-  void note_advance() { fruitless_ = 0; }
+  // Those of them that a task has caused, and not a link.
+  std::uint32_t fruitless_losses() const { return fruitless_losses_; }
+  void note_advance() { fruitless_ = fruitless_losses_ = 0; }
 
   // Notes a loss that counts for job.max_restarts. Returns the number of losses within the window, this one included.
   std::size_t note_loss(Instant at, Duration window) { return losses_.note(at, window); }
@@ -58,6 +62,7 @@ class Rollbacks {
   Restarts losses_;
   std::uint32_t count_ = 0;
   std::uint32_t fruitless_ = 0;
+  std::uint32_t fruitless_losses_ = 0;
   std::uint64_t steps_lost_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "chiefd/core/events.h"
+#include "chiefd/core/job/loss.h"
 #include "common/config/job_config.h"
 #include "common/timeouts.h"
 
@@ -44,14 +45,6 @@ struct JobSetup {
   // reconnects, and the chief asks it again. So if an answer is missing after the limit, the reason isn't a lost
   // connection.
   Duration answer_limit() const { return timeouts.silent_ps + timeouts.silent; }
-};
-
-// Why a task was lost. Only kCounts counts for job.max_restarts.
-enum class Loss {
-  kCounts,  // the loss counts
-  kLeft,    // the task was told to end
-  kLink,    // the task lives, but can't reach another task
-  kSpared,  // a worker failed or was lost while the generation started, and enough others are there
 };
 
 }  // namespace disttrain::chiefd

@@ -37,17 +37,21 @@ void StartFailures::note(Turn& turn, const Member& worker, const Error& error, b
 
 void StartFailures::advance(Turn& turn) {
   if (failures_.empty()) return launch_.set_roster(turn);
-  const auto failures = std::exchange(failures_, {});
-  for (const auto& [worker, failure] : failures) {
-    if (failure.is_process) {
-      leave_out(turn, worker, failure.error.message);
-      continue;
-    }
-    candidates_.note_lost_at_start(worker.task);
-    membership_.tell_loss(turn, worker, failure.error.message, Loss::kCounts);
-  }
-  const auto& [worker, failure] = *failures.begin();
+  const auto [worker, failure] = *failures_.begin();
+  settle(turn);
   recovery_.recover(turn, {worker.task, failure.error.message}, Loss::kSpared);
+}
+
+// Even if another process of the task joins at once, the next generation starts without it if it can. So each start
+// that fails leaves out one task more, and there are as many of them as workers.
+void StartFailures::settle(Turn& turn) {
+  for (const auto& [worker, failure] : std::exchange(failures_, {})) {
+    candidates_.note_lost_at_start(worker.task);
+    if (failure.is_process)
+      leave_out(turn, worker, failure.error.message);
+    else
+      membership_.tell_loss(turn, worker, failure.error.message, Loss::kCounts);
+  }
 }
 
 bool StartFailures::give_up_on_awaited(Turn& turn, const Error& error) {

@@ -48,7 +48,9 @@ class StartFailures {
   // Leaves the worker's process out of the job, and tells it to release the job.
   void leave_out(Turn& turn, const Member& worker, const std::string& why);
 
-  void clear() { failures_.clear(); }
+  // Leaves out what has failed, or counts what was lost, in this generation. Called before the generation is dropped,
+  // whatever the reason.
+  void settle(Turn& turn);
 
  private:
   struct Failure {

@@ -21,6 +21,7 @@ Suspicions::Suspicions(JobParts& parts)
       members_(parts.members),
       gathering_(parts.gathering),
       membership_(parts.membership),
+      quorum_(parts.quorum),
       recovery_(parts.recovery),
       folder_(parts.folder),
       start_failures_(parts.start_failures),
@@ -66,9 +67,14 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
   const bool is_invited = failed.generation.value == 0 && candidates_.end_invitation(from);
   const bool is_joining = failed.generation == generation_.number() && workers_.is_joining(from);
   if (!is_invited && !is_joining) return false;
+  if (is_invited && !quorum_.can_do_without(turn.tasks, from.task, turn.now)) {
+    retry_later(turn, from, failed.reason);
+    return true;
+  }
   if (is_joining) {
     candidates_.unprepare(from);
     membership_.lose(turn, from, failed.reason);
+    if (condition_.has_ended() || stage_.is(Stage::kClose)) return true;
   }
   // While a worker opens its channels, another task may be the cause. So the worker may try again.
   if (is_invited || failed.code != ErrorCode::kUnavailable || !fault_of(failed.code, failed.reason).empty())
@@ -76,6 +82,17 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
   else
     events_.tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + failed.reason, from.task);
   return true;
+}
+
+// The job waits for this worker. Its host may have just been started, so what it lacks may come, such as a mounted file
+// system.
+void Suspicions::retry_later(Turn& turn, const Member& from, const std::string& reason) {
+  const std::string why = "can't take part, and is asked again: " + reason;
+  candidates_.retry_later(from, turn.now);
+  const auto before = candidates_.kept_out().find(from.task);
+  if (before != candidates_.kept_out().end() && before->second != why) candidates_.let_in(from.task);
+  membership_.keep_out(turn, from.task, why);
+  if (stage_.is(Stage::kTrain) && pauses_.is_short()) condition_.explain(quorum_.shortage(turn));
 }
 
 // No other task is the cause of such a failure, so the chief needn't wait for the other tasks.
@@ -89,6 +106,7 @@ void Suspicions::on_own_fault(Turn& turn, const Member& from, const std::string&
         Error{ErrorCode::kFailed, "each worker has failed in the same way, so another try would fail too: " + reason},
         from.task);
   membership_.lose(turn, from, reason);
+  if (condition_.has_ended() || stage_.is(Stage::kClose)) return;
   living.erase(from.task);
   const bool has_others = living.size() >= setup_.least_workers();
   if (verdict == Faults::Verdict::kAgain && has_others && !setup_.waits_for_lost())

@@ -27,6 +27,7 @@ class JobMembers;
 class Links;
 class Membership;
 class Pauses;
+class Quorum;
 class Recovery;
 class StageWait;
 class StartFailures;
@@ -50,13 +51,14 @@ class Suspicions {
   };
   void on_own_fault(Turn& turn, const Member& from, const std::string& fault, const std::string& reason);
   bool refuses_to_join(Turn& turn, const Member& from, const TaskFailed& failed);
+  void retry_later(Turn& turn, const Member& from, const std::string& reason);
   bool is_settled(const Turn& turn, const Member& from, Instant since) const;
   bool may_pass(ErrorCode code) const;
   bool judge(Turn& turn, const Member& from, const std::string& why);
 
   const JobSetup& setup_;
   StageWait& stage_;
-  const Condition& condition_;
+  Condition& condition_;
   EventLog& events_;
   const GenerationPlan& generation_;
   Workers& workers_;
@@ -67,6 +69,7 @@ class Suspicions {
   const JobMembers& members_;
   Gathering& gathering_;
   Membership& membership_;
+  Quorum& quorum_;
   Recovery& recovery_;
   CheckpointFolder& folder_;
   StartFailures& start_failures_;

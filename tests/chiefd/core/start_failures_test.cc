@@ -1,4 +1,6 @@
 // Workers that can't take part in a job's start: they lack memory, a device, a library or the data. The others go on.
+#include <tuple>
+
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -97,6 +99,83 @@ TEST_F(StartFailuresTest, ProcessThatComesBackAsAnotherMemberStaysOut) {
   EXPECT_EQ(reason_of(job, worker(1)), "");
 }
 
+// Somebody starts the worker again as soon as it fails. Each of its processes lacks the same.
+TEST_F(StartFailuresTest, NextProcessOfAWorkerThatFailedCostsNoSecondStart) {
+  const JobId job = begin_opening(job_config("a"));
+  open(job, worker(0));
+  fail(job, worker(1), ErrorCode::kConfig, "no device");
+  kill(ps(0));  // the job must wait, so the next process has time to prepare
+  open(job, worker(2));
+  obedient_ = true;
+  restart_anew(worker(1));
+  pass(seconds(1));
+  restart(ps(0));
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().roster.members.size(), 2u) << "the new process joins later";
+}
+
+// The second cause rolls the job back before the first worker's failure has.
+TEST_F(StartFailuresTest, FailureBeforeAnotherRollbackIsNotForgotten) {
+  const JobId job = begin_opening(job_config("a"));
+  fail(job, worker(1), ErrorCode::kConfig, "no device");
+  obedient_ = true;
+  kill(ps(0));
+  restart(ps(0));
+  pass(seconds(2));
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(0)), member(worker(2))}));
+  EXPECT_EQ(reason_of(job, worker(1)), "can't take part in the job until its process is another one: no device");
+}
+
+// In a container each process has the number 1, and the host name stays.
+TEST_F(StartFailuresTest, ProcessWithTheSameNumberIsAnotherOne) {
+  TaskHello first;
+  first.member = Member{worker(1), Incarnation(1)};
+  first.host = "pod-1";
+  first.pid = 1;
+  first.process = Incarnation(1);
+  TaskHello next = first;
+  next.member.incarnation = Incarnation(2);
+  EXPECT_TRUE(is_same_process(first, next)) << "it has only drawn another incarnation";
+  next.process = Incarnation(2);
+  EXPECT_FALSE(is_same_process(first, next));
+  first.process = next.process = Incarnation();
+  EXPECT_TRUE(is_same_process(first, next)) << "of an older version, which says no more";
+}
+
+// job.on_worker_loss = "wait": the first generation chooses the ranks.
+TEST_F(StartFailuresTest, RankOfAWorkerThatDiesAsItDescribesTheJobIsKept) {
+  JobConfig config = job_config("a");
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = begin_job(config);
+  obedient_ = true;
+  kill(worker(0));
+  restart(worker(0));
+  pass(seconds(10));
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster().size(), 3u);
+}
+
+// The losses are so far apart that job.max_restarts never counts two of them.
+TEST_F(StartFailuresTest, JobThatRollsBackAgainAndAgainFails) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 1;
+  config.job.restart_window = seconds(1);
+  const JobId job = begin_job(config);
+  obedient_ = true;
+  pass(seconds(1));
+  int rollbacks = 0;
+  for (; rollbacks < 300 && status(job).state != JobState::kFailed; ++rollbacks) {
+    kill(ps(0));
+    restart(ps(0));
+    pass(seconds(12));
+  }
+  EXPECT_LT(rollbacks, 110) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("rolled back 101 times without getting further"), std::string::npos)
+      << status(job).reason;
+}
+
 TEST_F(StartFailuresTest, SeveralWorkersThatFailCostOneRollback) {
   const JobId job = begin_opening(job_config("a"), 4);
   fail(job, worker(1), ErrorCode::kConfig, "no device");
@@ -125,26 +204,40 @@ TEST_F(StartFailuresTest, WorkerThatTheJobNeedsFailsIt) {
   EXPECT_EQ(status(job).root_cause->reason, "no device");
 }
 
-// With job.on_worker_loss = "wait" no other worker may take the rank, so the job would wait for this process for ever.
-TEST_F(StartFailuresTest, WorkerThatComesBackWithoutWhatItsRankNeedsFailsTheJob) {
+// A host that has just been started may lack its file systems for a while.
+class AskedAgain : public StartFailuresTest, public testing::WithParamInterface<std::tuple<OnWorkerLoss, bool>> {};
+INSTANTIATE_TEST_SUITE_P(Either, AskedAgain,
+                         testing::Combine(testing::Values(OnWorkerLoss::kWait, OnWorkerLoss::kShrink),
+                                          testing::Bool()));
+
+TEST_P(AskedAgain, WorkerThatTheJobWaitsFor) {
+  const auto [on_loss, rolls_back] = GetParam();
   JobConfig config = job_config("a", Mode::kSync);
-  config.job.on_worker_loss = OnWorkerLoss::kWait;
-  for (const bool rolls_back : {false, true}) {
-    SCOPED_TRACE(rolls_back);
-    const JobId job = train(config);
-    obedient_ = false;
-    if (rolls_back) kill(ps(0));
-    restart_anew(worker(1));
+  config.job.on_worker_loss = on_loss;
+  config.job.min_workers = 3;
+  const JobId job = train(config, 3);
+  obedient_ = false;
+  if (rolls_back) kill(ps(0));
+  restart_anew(worker(1));
+  const std::size_t asked = sent<DescribeJob>(worker(1)).size();
+  fail_description(job, worker(1), ErrorCode::kNoInput, "no data");
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  pass(seconds(2));
+  EXPECT_EQ(sent<DescribeJob>(worker(1)).size(), asked + 1) << "after a pause";
+  EXPECT_NE(status(job).reason.find("worker/1 can't take part, and is asked again: no data"), std::string::npos)
+      << status(job).reason;
+  for (int i = 0; i < 10; ++i) {
     fail_description(job, worker(1), ErrorCode::kNoInput, "no data");
-    pass(seconds(1));
-    EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
-    ASSERT_TRUE(status(job).root_cause);
-    EXPECT_EQ(status(job).root_cause->task, worker(1));
-    EXPECT_EQ(status(job).root_cause->reason,
-              "it can't take part in the job until its process is another one: no data; no other worker may take its "
-              "rank (job.on_worker_loss is \"wait\")");
-    obedient_ = true;
+    pass(seconds(11));
   }
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  EXPECT_LE(sent<DescribeJob>(worker(1)).size(), asked + 15);
+  obedient_ = true;
+  say(worker(1), described(job));
+  if (rolls_back) restart(ps(0));
+  pass(seconds(11));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(status(job).reason.find("no data"), std::string::npos) << status(job).reason;
 }
 
 TEST_F(StartFailuresTest, WorkerThatDiesWhenItOpensTheJobJoinsLater) {
