@@ -106,7 +106,7 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
       ++at;
       while (at < record.size() && is_blank(record[at])) ++at;
       if (at < record.size() && record[at] != ',') return "text after the closing quote of a field, expected a comma";
-      fields.push_back(unquoted.emplace_back(std::move(text)));
+      fields.push_back(without_blanks(unquoted.emplace_back(std::move(text))));
     } else {
       const std::size_t begin = at;
       at = std::min(record.find(',', begin), record.size());

@@ -1,6 +1,7 @@
 // Reads comma-separated text (RFC 4180). Each line is a record: its inputs are numbers, and its last column is the
 // label. The first line is a header if all its input columns are text. The reader skips blank lines and drops blanks
-// around fields. A field in double quotes may contain commas, doubled quotes and line ends.
+// and line ends around fields, also within their quotes. A field in double quotes may contain commas, doubled quotes
+// and line ends.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,14 @@ Status check_alike(const std::vector<CsvPart>& parts) {
 }
 
 Status join_text_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
+  if (source.label_names && source.label_names->empty()) {
+    const CsvLabels& labels = parts.front().labels;
+    return fail(ErrorCode::kData, parts.front().path + ":" + std::to_string(labels.lines.front()) + ": the label " +
+                                      printable(shown_text(labels.names.front())) +
+                                      " isn't a number as those of the training set: correct the file");
+  }
   std::vector<std::string>& names = contents.label_names;
-  names = source.label_names;
+  names = source.label_names.value_or(std::vector<std::string>());
   if (names.empty()) {
     for (const CsvPart& part : parts) names.insert(names.end(), part.labels.names.begin(), part.labels.names.end());
     std::sort(names.begin(), names.end());
@@ -73,10 +79,10 @@ Status join_text_labels(const std::vector<CsvPart>& parts, const Source& source,
 }
 
 Status join_number_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
-  if (!source.label_names.empty()) {
+  if (source.label_names && !source.label_names->empty()) {
     return fail(ErrorCode::kData, parts.front().path + ":" + std::to_string(parts.front().labels.lines.front()) +
                                       ": the labels are numbers, expected text as in the training set ('" +
-                                      source.label_names.front() + "' ...): correct the file");
+                                      source.label_names->front() + "' ...): correct the file");
   }
   std::vector<double> all;
   for (const CsvPart& part : parts) all.insert(all.end(), part.labels.numbers.begin(), part.labels.numbers.end());

@@ -71,6 +71,27 @@ TEST_F(Csv, TestSetTakesTheNumbersOfTheTrainingSet) {
   expect_error(test, ErrorCode::kData, {"a.csv:1:", "numbers, expected text"});
 }
 
+TEST_F(Csv, TestSetOfWordsDoesNotFitATrainingSetOfNumbers) {
+  folder_.write("a.csv", "1,dog\n");
+  Source test = source(kCsv, folder_, "a.csv");
+  test.label_names.emplace();
+  expect_error(test, ErrorCode::kData, {"a.csv:1:", "'dog' isn't a number as those of the training set"});
+  folder_.write("a.csv", "1,3\n");
+  EXPECT_EQ(all_rows(*load(test)).labels, (Labels{3}));
+}
+
+// As [data.columns] reads such fields.
+TEST_F(Csv, BlanksAndLineEndsWithinQuotesDoNotMatter) {
+  const auto numbers = load_text("a,k\n\" 1\n\",\"10\n\"\n\"2 \",\t9 \n");
+  ASSERT_NE(numbers, nullptr);
+  EXPECT_EQ(all_rows(*numbers).inputs, (Floats{1, 2}));
+  EXPECT_EQ(all_rows(*numbers).labels, (Labels{10, 9}));
+  const auto words = load_text("1,\"cat \"\n1,cat\n1,\"\r\ncat\"\n");
+  ASSERT_NE(words, nullptr);
+  EXPECT_EQ(words->label_names(), (std::vector<std::string>{"cat"}));
+  expect_bad("1,0\n1,\" \"\n", {"a.csv:2:", "no label"});
+}
+
 TEST_F(Csv, WholeNumbersWrittenWithAPointAreLabels) {
   EXPECT_EQ(all_rows(*load_text("1,3.0\n1,0\n")).labels, (Labels{3, 0}));
 }
