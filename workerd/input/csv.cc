@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "workerd/input/column_text.h"
+#include "workerd/input/csv_fields.h"
 #include "workerd/input/number_text.h"
 
 namespace disttrain::input {
@@ -229,6 +230,7 @@ Result<CsvPart> read_csv(ByteSource& file) {
   PartBuilder builder(file);
   std::vector<std::string_view> fields;
   std::deque<std::string> unquoted;
+  bool has_rows = false;
   for (bool first = true;; first = false) {
     const Result<std::optional<std::string_view>> next = reader.next();
     if (!next.has_value()) return tl::unexpected(next.error());
@@ -240,6 +242,9 @@ Result<CsvPart> read_csv(ByteSource& file) {
                                         "`iconv -f UTF-16 -t UTF-8`");
     if (first && record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // UTF-8 byte order mark
     if (std::all_of(record.begin(), record.end(), is_blank)) continue;
+    if (!std::exchange(has_rows, true))
+      if (const auto wrong = wrong_line_ends(record))
+        return fail(ErrorCode::kData, file.path() + ":" + std::to_string(reader.line()) + ": " + *wrong);
     if (const std::optional<std::string> wrong = split(record, fields, unquoted)) {
       return fail(ErrorCode::kData,
                   file.path() + ":" + std::to_string(reader.line()) + ": " + *wrong + ": correct the line");

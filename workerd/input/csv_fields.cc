@@ -15,6 +15,14 @@ std::size_t skip_blanks(std::string_view row, std::size_t at) {
 
 }  // namespace
 
+std::optional<std::string> wrong_line_ends(std::string_view first_row) {
+  const std::size_t end = first_row.find('\r');
+  const bool has_more = end != std::string_view::npos && skip_blanks(first_row, end) < first_row.size();
+  // Within quotes a CR may be part of a name.
+  if (!has_more || first_row.find('"') < end) return std::nullopt;
+  return "a line that ends in CR alone, expected LF or CRLF: convert the file, for example by `tr '\\r' '\\n'`";
+}
+
 std::optional<CsvProblem> split_csv_row(std::string_view row, std::vector<CsvField>& fields) {
   fields.clear();
   std::size_t at = 0;

@@ -24,6 +24,10 @@ struct CsvProblem {
   std::size_t at = 0;
 };
 
+// Says what is wrong with the first row of a file whose lines end in CR alone, as old programs for the Mac write them.
+// The whole file then looks like one row. Nothing if the row isn't of that kind.
+std::optional<std::string> wrong_line_ends(std::string_view first_row);
+
 // Replaces `fields`. Returns nothing if the row is valid and has at most kMaxCsvFields.
 std::optional<CsvProblem> split_csv_row(std::string_view row, std::vector<CsvField>& fields);
 

@@ -252,6 +252,7 @@ Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const
     if (!is_blank_line(row)) break;
     begin = header.bytes;
   }
+  if (const auto wrong = wrong_line_ends(row)) return bad_row(rest, 0, begin, *wrong);
   std::vector<CsvField> fields;
   if (const auto problem = split_csv_row(row, fields)) return bad_row(rest, 0, begin, problem->what);
   header.fields = fields.size();

@@ -104,6 +104,12 @@ TEST_F(CsvRows, WrongOnesAreRefusedWithLineAndColumn) {
               HasSubstr("x:2: a record of more than"));
 }
 
+TEST_F(CsvRows, LinesThatEndInCrAloneAreRefused) {
+  EXPECT_THAT(read("\nw,x\ra,1\rb,2\r"), HasSubstr(":2: a line that ends in CR alone, expected LF or CRLF"));
+  EXPECT_THAT(read("a,1\rb,2\r", {{"0", ValueKind::kBytes}}), HasSubstr(":1: a line that ends in CR alone"));
+  EXPECT_EQ(read("\"w\", x \r\r\na,1\r\n", kWanted), "");
+}
+
 TEST_F(CsvRows, UnknownLineIsReplacedByTheRecord) {
   ASSERT_EQ(read("w,x\na,1\n"), "");
   const std::string content = "a,1\nb,c\n";

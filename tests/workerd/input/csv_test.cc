@@ -131,6 +131,12 @@ TEST_F(Csv, LinesAreCountedThroughQuotedLineEnds) {
   expect_bad("\"a\n\n\",b,k\n1,2,0\n1,2\n", {"a.csv:5:"});
 }
 
+TEST_F(Csv, LinesThatEndInCrAloneArePlaced) {
+  for (const char* text : {"a,b,k\r1,2,0\r3,4,1\r", "1,2,0\r3,4,1\r", "\n \n1,2,0\r3,4,1\n"})
+    expect_bad(text, {"a.csv:", "a line that ends in CR alone, expected LF or CRLF"});
+  EXPECT_EQ(load_text("\"a\rb\",k\r\r\n1,0\r\n")->records(), 1u);
+}
+
 TEST_F(Csv, BadQuotingIsPlaced) {
   expect_bad("1,2,0\n1,\"2,0\n", {"a.csv:2:", "isn't closed"});
   expect_bad("1,2,0\n1,\"2\"x,0\n", {"a.csv:2:", "after the closing quote"});
