@@ -1,5 +1,6 @@
 #include "workerd/input/column_values.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/printable.h"
@@ -42,6 +43,14 @@ Status check_lengths(const ColumnSection& section, const TableColumn& from, std:
     if (from.lengths[i] != expected && !(from.lengths[i] == 0 && may_lack)) return bad(i, from.lengths[i]);
   if (from.lengths.empty() && expected != 1) return bad(0, 1);
   return {};
+}
+
+bool has_a_value(const ColumnSection& section, const TableColumn& from, const std::vector<std::string>& missing) {
+  if (from.kind == ValueKind::kFloat)
+    return std::any_of(from.floats.begin(), from.floats.end(), [](float number) { return !std::isnan(number); });
+  if (section.kind != ColumnKind::kCategory) return values_in(from) > 0;
+  return std::any_of(from.bytes.begin(), from.bytes.end(),
+                     [&missing](std::string_view text) { return !word_of(text, missing).empty(); });
 }
 
 Result<float> number_of(const ColumnSection& section, float number, std::uint64_t record, const PlaceOf& place_of) {

@@ -24,13 +24,17 @@ struct FilePart {
   std::vector<bool> has_values;  // for each of wanted_columns(): some record has one
 };
 
-void note_values(const Table& table, std::vector<bool>& has_values) {
+void note_values(const Source& source, const Table& table, std::vector<bool>& has_values) {
   has_values.resize(table.columns.size());
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
-    has_values[c] = has_values[c] || values_in(table.columns[c]) > 0;
+  std::size_t c = 0;
+  for (const ColumnSection& section : source.columns) {
+    if (!input::has_values(section)) continue;
+    has_values[c] = has_values[c] || has_a_value(section, table.columns[c], source.missing);
+    ++c;
+  }
 }
 
-// If no record of the training set has a value, the column's name is wrong.
+// If no record of the training set has a value, the column's name is probably wrong.
 Status check_present(const std::vector<ColumnSection>& columns, const std::vector<FilePart>& parts) {
   std::size_t c = 0;
   for (const ColumnSection& section : columns) {
@@ -67,7 +71,7 @@ Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder,
     const Result<bool> more = (*reader)->next(table);
     if (!more.has_value()) return tl::unexpected(more.error());
     if (!*more) break;
-    note_values(table, part.has_values);
+    note_values(source, table, part.has_values);
     const Status ok = encoder.encode(
         table, [&reader](std::uint64_t record) { return (*reader)->place_of(record); }, part.rows);
     if (!ok) return tl::unexpected(ok.error());

@@ -7,6 +7,7 @@
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
+#include <parquet/statistics.h>
 
 #include <algorithm>
 #include <exception>
@@ -108,6 +109,19 @@ class ParquetFile::Reader {
   FileStamp stamp() const { return file_->stamp(); }
   const ParquetFooter& footer() const { return footer_; }
   std::size_t columns() const { return wanted_.size(); }
+
+  bool is_all_null(std::size_t column) const {
+    for (std::size_t number = 0; number < groups_.size(); ++number) {
+      const auto group = footer_->RowGroup(static_cast<int>(number));
+      for (const int leaf : columns_[column].leaves) {
+        const auto chunk = group->ColumnChunk(leaf);
+        const auto statistics = chunk->statistics();
+        const bool is_known = statistics != nullptr && statistics->HasNullCount();
+        if (!is_known || statistics->null_count() < chunk->num_values()) return false;
+      }
+    }
+    return true;
+  }
 
   Status start(std::size_t group, std::size_t begin, std::size_t end) {
     DISTTRAIN_CHECK(group < groups_.size());
@@ -268,6 +282,10 @@ const ParquetFooter& ParquetFile::footer() const {
 
 std::uint64_t ParquetFile::footer_bytes() const {
   return reader_->footer()->size();
+}
+
+bool ParquetFile::is_all_null(std::size_t column) const {
+  return reader_->is_all_null(column);
 }
 
 FileStamp ParquetFile::stamp() const {

@@ -48,6 +48,8 @@ class ParquetFile {
   const ParquetFooter& footer() const;
   // The bytes of the footer in the file.
   std::uint64_t footer_bytes() const;
+  // Whether the footer says that no record has a value of the wanted column. Some writers leave that out.
+  bool is_all_null(std::size_t column) const;
   // Returns the stamp that the file has now.
   FileStamp stamp() const;
 
