@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -74,9 +75,13 @@ std::string_view without_blanks_behind(std::string_view token) {
 // What is wrong with a line.
 using Problem = std::optional<std::string>;
 
-// A number that JSON lacks. Python's json module writes and reads them.
+// A number that JSON lacks, as Python's json module writes and reads them, or one beyond the range of a double.
 std::optional<double> nonfinite_in(std::string_view token) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double number = 0.0;
+  const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
+  const bool is_number = read.ptr == token.data() + token.size();
+  if (is_number && read.ec == std::errc::result_out_of_range) return token.starts_with('-') ? -kInfinity : kInfinity;
   if (token == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (token == "Infinity") return kInfinity;
   return token == "-Infinity" ? std::optional(-kInfinity) : std::nullopt;
@@ -84,7 +89,7 @@ std::optional<double> nonfinite_in(std::string_view token) {
 
 // As Python reads it: a token with a fraction or an exponent is a double, any other one is a whole number of any size.
 bool is_whole(std::string_view token) {
-  return token.find_first_of(".eE") == std::string_view::npos;
+  return token.find_first_not_of("-0123456789") == std::string_view::npos;
 }
 
 Problem not_json(simdjson::error_code error) {
@@ -266,7 +271,7 @@ class JsonlDecoder::Reader {
       if (column.kind == ValueKind::kFloat)
         column.floats.push_back(static_cast<float>(*number));
       else
-        column.bytes.push_back(number_word(*number, table_->texts));
+        column.bytes.push_back(is_whole(token) ? in_block(token) : number_word(*number, table_->texts));
     }
     return std::nullopt;
   }

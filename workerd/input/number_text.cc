@@ -1,7 +1,9 @@
 #include "workerd/input/number_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace disttrain::input {
 
@@ -15,9 +17,21 @@ bool is_tiny(std::string_view number) {
   double wide = 0.0;
   const auto answer = std::from_chars(number.data(), number.data() + number.size(), wide);
   if (answer.ec == std::errc()) return std::abs(wide) < 1.0;
-  const std::size_t exponent = number.find_first_of("eE");
-  if (exponent != std::string_view::npos) return number.substr(exponent + 1).starts_with('-');
-  return number.starts_with("0.") || number.starts_with("-0.") || number.starts_with('.') || number.starts_with("-.");
+  const std::size_t end = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view digits = number.substr(0, end);
+  const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), digits.size()));
+  const auto first = static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  std::int64_t power = first < point ? point - first - 1 : point - first;  // of 10, of the first digit
+  if (end < number.size()) {
+    std::string_view exponent = number.substr(end + 1);
+    if (exponent.starts_with('+')) exponent.remove_prefix(1);
+    std::int64_t shift = 0;
+    const auto read = std::from_chars(exponent.data(), exponent.data() + exponent.size(), shift);
+    if (read.ec != std::errc()) return exponent.starts_with('-');  // more than 64 bits
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2;
+    power += std::clamp(shift, -kMost, kMost);
+  }
+  return power < 0;
 }
 
 // T: float or double. `text` has no leading +.

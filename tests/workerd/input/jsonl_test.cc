@@ -91,6 +91,15 @@ TEST_F(Jsonl, OneNameMayFillTwoColumns) {
   EXPECT_THAT(table_.columns[1].bytes, ElementsAre("5", "1"));
 }
 
+TEST_F(Jsonl, NumbersBeyondTheRangeOfADoubleAreInfinities) {
+  const std::string digits(400, '7');
+  ASSERT_EQ(decode_floats("{\"x\":1e400}\n{\"x\":[-2.5E+999 , 1]}\n{\"x\":" + digits + "}\n{\"x\":1e-400}\n"), "");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(kInfinity, -kInfinity, 1, kInfinity, 0));
+  ASSERT_EQ(decode_bytes("{\"x\":1e400}\n{\"x\":-" + digits + "}\n"), "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("inf", "-" + digits));
+}
+
 TEST_F(Jsonl, KeysMayHaveEscapes) {
   ASSERT_EQ(decode_floats("{\"\\u0078\":5}\n"), "");
   EXPECT_THAT(table_.columns[0].floats, ElementsAre(5));

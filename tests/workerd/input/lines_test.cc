@@ -73,6 +73,25 @@ TEST(NumberText, FloatsAreReadAsWritten) {
     EXPECT_FALSE(float_in(text).has_value()) << text;
 }
 
+// from_chars gives one error for both.
+TEST(NumberText, NumbersTooCloseToZeroAreToldFromThoseTooLarge) {
+  const std::string zeros(400, '0');
+  for (const std::string sign : {"", "-", "+"}) {
+    for (const std::string& tiny :
+         {"00." + zeros + "1", "." + zeros + "1e10", "0." + zeros + "123e+70", "1e-" + zeros + "500",
+          "1" + zeros + "e-900", std::string("1e-99999999999999999999")}) {
+      EXPECT_EQ(float_in(sign + tiny), 0.0F) << tiny;
+      EXPECT_EQ(double_in(sign + tiny), 0.0) << tiny;
+    }
+    for (const std::string& huge :
+         {"1" + zeros + "e-10", "0" + zeros + "1" + zeros, "0." + zeros + "1e800", "1" + zeros + ".5e1",
+          std::string("0.1e99999999999999999999"), std::string("1e9223372036854775807")}) {
+      EXPECT_FALSE(float_in(sign + huge).has_value()) << huge;
+      EXPECT_FALSE(double_in(sign + huge).has_value()) << huge;
+    }
+  }
+}
+
 TEST(NumberText, DoublesAreReadAsFloatsAre) {
   EXPECT_EQ(double_in("+0.1"), 0.1);
   EXPECT_EQ(double_in("-1e300"), -1e300);
