@@ -26,10 +26,9 @@ bool needs_moments(const ColumnSection& section) {
 }
 
 void take_number(double number, LabelRange& range) {
-  constexpr double kLargest = 1ull << 53;  // float64 can represent every whole number up to this one
   range.smallest = std::min(range.smallest, number);
   range.largest = std::max(range.largest, number);
-  range.are_whole = range.are_whole && std::abs(number) <= kLargest && number == std::floor(number);
+  range.are_whole = range.are_whole && std::abs(number) <= kLargestWhole && number == std::floor(number);
 }
 
 tl::unexpected<Error> too_many(const ColumnSection& section) {

@@ -39,7 +39,7 @@ using PlaceOf = std::function<std::string(std::uint64_t record)>;
 
 // Labels of a training set that are numbers, not words.
 struct LabelRange {
-  bool are_whole = true;  // of at most 2^53
+  bool are_whole = true;  // of at most kLargestWhole
   double smallest = 0.0;  // at most 0
   double largest = 0.0;
 

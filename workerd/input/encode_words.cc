@@ -205,8 +205,7 @@ Result<double> ColumnEncoder::number_of_label(const Column& column, std::string_
   const std::optional<double> number = double_in(word);
   if (!number && is_infinity(word)) return bad("is infinite, expected a finite number: correct the record");
   if (!number) return bad("isn't a number as those of the training set: correct the record");
-  constexpr double kLargest = 1ull << 53;
-  const bool is_whole = std::abs(*number) <= kLargest && *number == std::floor(*number);
+  const bool is_whole = std::abs(*number) <= kLargestWhole && *number == std::floor(*number);
   if (has_whole_labels_ && !is_whole)
     return bad("isn't a whole number as those of the training set: correct the record");
   if (has_whole_labels_ && *number < 0.0 && column.fitted->label.are_classes())

@@ -8,6 +8,7 @@
 #include "common/config/columns.h"
 #include "workerd/input/find_files.h"
 #include "workerd/input/memory_budget.h"
+#include "workerd/input/number_text.h"
 #include "workerd/input/order.h"
 
 namespace disttrain::input {
@@ -111,10 +112,9 @@ Source evaluation_source(const DataSection& data, const EvaluateSection& evaluat
 }
 
 bool take_labels(const std::vector<double>& numbers, Contents& contents) {
-  constexpr double kLargest = 1ull << 53;  // float64 can represent every whole number up to this one
   contents.labels.reserve(numbers.size());
   for (const double number : numbers) {
-    if (!(std::abs(number) <= kLargest) || number != static_cast<double>(static_cast<std::int64_t>(number))) {
+    if (!(std::abs(number) <= kLargestWhole) || number != static_cast<double>(static_cast<std::int64_t>(number))) {
       contents.labels.clear();
       return false;
     }

@@ -8,6 +8,9 @@
 
 namespace disttrain::input {
 
+// A float64 of at most this size that is whole stands for one whole number only.
+inline constexpr double kLargestWhole = 9007199254740991.0;  // 2^53 - 1
+
 // Returns nothing if the text isn't one finite number that fits into a float. Numbers that are too close to 0 become 0.
 std::optional<float> float_in(std::string_view text);
 

@@ -324,6 +324,14 @@ TEST_P(ColumnRules, LabelsThatAreNumbers) {
   EXPECT_THAT(read(label(), false, true, false).classes, ElementsAre(0, 1, 0));
 }
 
+// A larger one would become another class.
+TEST_P(ColumnRules, WholeLabelsAreBelow2To53) {
+  const std::int64_t most = (std::int64_t{1} << 53) - 1;
+  EXPECT_THAT(read(label(), std::int64_t{3}, most, std::int64_t{0}).classes, ElementsAre(3, most, 0));
+  for (const std::int64_t more : {most + 1, most + 2, -most - 2})
+    EXPECT_THAT(read(label(), std::int64_t{3}, more, std::int64_t{0}).classes, ElementsAre()) << more;
+}
+
 TEST_P(ColumnRules, LabelsThatAreWords) {
   EXPECT_THAT(read(label(), std::string("b"), std::string(" a\r\n"), std::string("b")).classes, ElementsAre(1, 0, 1));
   EXPECT_THAT(read(label({"b", "10"}), std::string("10"), std::string("b\n"), std::string("10 ")).classes,
