@@ -13,6 +13,7 @@
 #include "workerd/input/column_text.h"
 #include "workerd/input/csv_fields.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/record_block.h"
 
 namespace disttrain::input {
 
@@ -20,11 +21,6 @@ namespace {
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
-}
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 40;
-  return "'" + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...'" : "'");
 }
 
 // Divides a stream of text into records. A record is one line, or several lines if a quoted field contains line ends.
@@ -114,7 +110,7 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
       std::size_t end = at;
       while (end > begin && is_blank(record[end - 1])) --end;
       const std::string_view field = record.substr(begin, end - begin);
-      if (field.find('"') != std::string_view::npos) return "a quote within the field " + shown(field);
+      if (field.find('"') != std::string_view::npos) return "a quote within the field " + shown_text(field);
       fields.push_back(field);
     }
     if (at >= record.size()) return std::nullopt;
@@ -172,8 +168,8 @@ class PartBuilder {
 
   tl::unexpected<Error> bad_input(std::string_view field, std::size_t column, std::uint64_t line) const {
     std::string name = "column " + std::to_string(column + 1);
-    if (!part_.header.empty()) name += " ('" + part_.header[column] + "')";
-    return bad(line, (field.empty() ? "nothing" : shown(field)) + " in " + name +
+    if (!part_.header.empty()) name += " (" + shown_text(part_.header[column]) + ")";
+    return bad(line, (field.empty() ? "nothing" : shown_text(field)) + " in " + name +
                          ", expected a finite number: correct the line, or encode the column as numbers; the label "
                          "must be the last column");
   }
@@ -186,12 +182,13 @@ class PartBuilder {
   Status take_label(std::string_view field, std::uint64_t line) {
     if (is_missing(field, {})) return bad(line, "no label in the last column, expected a number or a class's name");
     const std::optional<double> value = double_in(field);
-    if (is_infinity(field)) return bad(line, "the label " + shown(field) + " is infinite, expected a finite number");
+    if (is_infinity(field))
+      return bad(line, "the label " + shown_text(field) + " is infinite, expected a finite number");
     if (const auto wrong = wrong_bytes(field); wrong && !value) return bad(line, "the label " + *wrong);
     CsvLabels& labels = part_.labels;
     const bool text = part_.records == 0 ? !value : labels.numbers.empty();
     if (text != !value) {
-      return bad(line, "the label " + shown(field) + " is " + (value ? "a number" : "text") + ", expected " +
+      return bad(line, "the label " + shown_text(field) + " is " + (value ? "a number" : "text") + ", expected " +
                            (text ? "text" : "a number") + " as on line " + std::to_string(labels.lines.front()) +
                            (part_.header.empty()
                                 ? " (the first line isn't read as a header, because a header's input columns must all "

@@ -69,7 +69,7 @@ tl::unexpected<Error> unknown_label(const std::string& place, const ColumnSectio
                                     const std::vector<std::string>& vocabulary) {
   std::string known;
   for (std::size_t i = 0; i < std::min<std::size_t>(vocabulary.size(), 10); ++i)
-    known += (i == 0 ? "'" : ", '") + vocabulary[i] + "'";
+    known += (i == 0 ? "" : ", ") + shown_text(vocabulary[i]);
   return fail(ErrorCode::kData, place + ": the label " + printable(shown_text(word)) + " in column '" +
                                     name_in_files(section) + "' isn't one of the " + std::to_string(vocabulary.size()) +
                                     " labels (" + known + (vocabulary.size() > 10 ? ", ..." : "") +

@@ -34,8 +34,8 @@ Status check_alike(const std::vector<CsvPart>& parts) {
     }
     if (!part.header.empty() && !first.header.empty() && part.header != first.header) {
       const auto differ = std::mismatch(part.header.begin(), part.header.end(), first.header.begin());
-      return bad("the header's column " + std::to_string(differ.first - part.header.begin() + 1) + " is '" +
-                 *differ.first + "', expected '" + *differ.second + "' as in " + first.path);
+      return bad("the header's column " + std::to_string(differ.first - part.header.begin() + 1) + " is " +
+                 shown_text(*differ.first) + ", expected " + shown_text(*differ.second) + " as in " + first.path);
     }
     if (part.labels.names.empty() != first.labels.names.empty()) {
       return bad(std::string("the labels are ") + (part.labels.names.empty() ? "numbers" : "text") + ", expected " +
@@ -66,10 +66,10 @@ Status join_text_labels(const std::vector<CsvPart>& parts, const Source& source,
     for (std::size_t i = 0; i < part.labels.names.size(); ++i) {
       const auto known = numbers.find(part.labels.names[i]);
       if (known == numbers.end()) {
-        return fail(ErrorCode::kData, part.path + ":" + std::to_string(part.labels.lines[i]) + ": the label '" +
-                                          part.labels.names[i] + "' isn't one of the training set's " +
-                                          std::to_string(names.size()) + " labels ('" + names.front() + "' ... '" +
-                                          names.back() + "'): correct the file");
+        return fail(ErrorCode::kData, part.path + ":" + std::to_string(part.labels.lines[i]) + ": the label " +
+                                          shown_text(part.labels.names[i]) + " isn't one of the training set's " +
+                                          std::to_string(names.size()) + " labels (" + shown_text(names.front()) +
+                                          " ... " + shown_text(names.back()) + "): correct the file");
       }
       of_code.push_back(known->second);
     }
@@ -81,8 +81,8 @@ Status join_text_labels(const std::vector<CsvPart>& parts, const Source& source,
 Status join_number_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
   if (source.label_names && !source.label_names->empty()) {
     return fail(ErrorCode::kData, parts.front().path + ":" + std::to_string(parts.front().labels.lines.front()) +
-                                      ": the labels are numbers, expected text as in the training set ('" +
-                                      source.label_names->front() + "' ...): correct the file");
+                                      ": the labels are numbers, expected text as in the training set (" +
+                                      shown_text(source.label_names->front()) + " ...): correct the file");
   }
   std::vector<double> all;
   for (const CsvPart& part : parts) all.insert(all.end(), part.labels.numbers.begin(), part.labels.numbers.end());

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/printable.h"
+
 namespace disttrain::input {
 
 // Some bytes of a file that begin with a record. `path` is for error texts. If the file is compressed, the bytes are
@@ -60,7 +62,7 @@ inline std::string_view text_at(const RecordBlock& block, const RecordPlace& pla
 // A piece of a file's text for an error: in quotes, and cut where it is long.
 inline std::string shown_text(std::string_view text) {
   constexpr std::size_t kMost = 40;
-  return "'" + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...'" : "'");
+  return "'" + std::string(cut_text(text, kMost)) + (text.size() > kMost ? "...'" : "'");
 }
 
 }  // namespace disttrain::input

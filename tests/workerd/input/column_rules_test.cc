@@ -332,6 +332,19 @@ TEST_P(ColumnRules, WholeLabelsAreBelow2To53) {
     EXPECT_THAT(read(label(), std::int64_t{3}, more, std::int64_t{0}).classes, ElementsAre()) << more;
 }
 
+TEST_P(ColumnRules, LongTextsAreCutInErrors) {
+  std::string text(39, 'a');
+  for (int i = 0; i < 1000; ++i) text += "\xC3\xBC";
+  const std::string shown = "'" + std::string(39, 'a') + "...'";
+  expect_number_refused(numeric(), text, shown, std::string("2.5"));
+  expect_refused(read(label(), std::string("2"), text, std::string("3")), shown);
+  expect_refused(read(label({text}), text, std::string("3"), text), "(" + shown + ")");
+  if (format() == DataFormat::kWebdataset) return;  // a name has at most 100 bytes
+  write_records(format(), folder_ / "file", {{{text, std::string("1")}, {"y", std::int64_t{1}}}});
+  const std::string error = given_of(load_dataset(source_of({numeric(), label()}, 1 << 30))).error;
+  EXPECT_LT(error.size(), 500U);
+}
+
 TEST_P(ColumnRules, LabelsThatAreWords) {
   EXPECT_THAT(read(label(), std::string("b"), std::string(" a\r\n"), std::string("b")).classes, ElementsAre(1, 0, 1));
   EXPECT_THAT(read(label({"b", "10"}), std::string("10"), std::string("b\n"), std::string("10 ")).classes,

@@ -143,6 +143,16 @@ TEST_F(Csv, BadQuotingIsPlaced) {
   expect_bad("1,2,0\n1,2\"\",0\n", {"a.csv:2:", "a quote within"});
 }
 
+TEST_F(Csv, LongTextsAreCutInErrors) {
+  const std::string text(1000, 'a');
+  const std::string shown = "'" + std::string(40, 'a') + "...'";
+  expect_bad(text + ",k\nx,0\n", {"column 1 (" + shown + ")"});
+  folder_.write("b.csv", "1," + text + "\n");
+  Source test = source(kCsv, folder_, "b.csv");
+  test.label_names = {"cat" + text, "dog" + text};
+  expect_error(test, ErrorCode::kData, {"the label " + shown, "labels ('cat" + std::string(37, 'a') + "...' ... 'dog"});
+}
+
 TEST_F(Csv, LabelsOfBothKindsAreRefused) {
   expect_bad("1,2,0\n1,2,cat\n", {"a.csv:2:", "'cat' is text, expected a number as on line 1"});
   expect_bad("a,b,c\n1,2,cat\n1,2,7\n", {"a.csv:3:", "'7' is a number, expected text as on line 2"});

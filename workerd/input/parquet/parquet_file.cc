@@ -21,6 +21,7 @@
 #include "workerd/input/parquet/arrow_column.h"
 #include "workerd/input/parquet/input_file.h"
 #include "workerd/input/parquet/plain_column.h"
+#include "workerd/input/record_block.h"
 
 namespace disttrain::input {
 
@@ -219,7 +220,7 @@ class ParquetFile::Reader {
       if (field == nullptr) {
         std::string has = std::to_string(schema->num_fields()) + " columns";
         for (int i = 0; i < std::min(schema->num_fields(), 50); ++i)
-          has += (i == 0 ? ": '" : ", '") + schema->field(i)->name() + "'";
+          has += (i == 0 ? ": " : ", ") + shown_text(schema->field(i)->name());
         return fail(ErrorCode::kData, "data file \"" + path_ + "\" has no column '" + wanted.name +
                                           "', or two of them; it has " + has + ": correct [data.columns] or the file");
       }

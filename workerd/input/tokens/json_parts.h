@@ -8,6 +8,7 @@
 #include "common/result.h"
 #include "workerd/input/tokens/normaliser.h"
 #include "workerd/input/tokens/pre_tokeniser.h"
+#include "workerd/input/tokens/shown_name.h"
 
 namespace disttrain::input {
 
@@ -24,7 +25,7 @@ Result<PreTokeniser> read_pre_tokeniser(const Json& json, int depth = 0);
 // The part of the file that isn't known here, as an error.
 inline tl::unexpected<Error> unknown_part(const std::string& part, const std::string& name,
                                           const std::string& hint = "take another tokenizer") {
-  return fail(ErrorCode::kData, part + " \"" + name + "\" isn't supported: " + hint);
+  return fail(ErrorCode::kData, part + " " + shown_name(name) + " isn't supported: " + hint);
 }
 
 // A boolean that may be left out.

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "workerd/input/tokens/shown_name.h"
 #include "workerd/input/tokens/unicode.h"
 
 namespace disttrain::input {
@@ -50,8 +51,8 @@ Result<std::shared_ptr<const Regex>> Regex::compile(const std::string& expressio
   compiled->pattern.reset(icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(rewritten(expression)),
                                                      UREGEX_MULTILINE | UREGEX_UNIX_LINES, place, error));
   if (U_FAILURE(error))
-    return fail(ErrorCode::kData, "the regular expression \"" + expression + "\" can't be used (" + u_errorName(error) +
-                                      "): take a tokenizer with another one");
+    return fail(ErrorCode::kData, "the regular expression " + shown_name(expression) + " can't be used (" +
+                                      u_errorName(error) + "): take a tokenizer with another one");
   return std::shared_ptr<const Regex>(new Regex(std::move(compiled)));
 }
 

@@ -68,7 +68,7 @@ Status check_parts(const Json& json, const char* what) {
 
 Result<std::int32_t> id_of(const Vocabulary& vocabulary, const std::string& piece, const std::string& what) {
   const auto found = vocabulary.find(piece);
-  if (found == vocabulary.end()) return corrupt(what + " \"" + piece + "\" isn't in the vocabulary");
+  if (found == vocabulary.end()) return corrupt(what + " " + shown_name(piece) + " isn't in the vocabulary");
   return found->second;
 }
 
@@ -83,7 +83,7 @@ Status add_merges(const Json& merges, const Vocabulary& vocabulary, Bpe& bpe) {
       const auto& both = merge.get_ref<const std::string&>();
       const std::size_t blank = both.find(' ');
       if (blank == std::string::npos || both.find(' ', blank + 1) != std::string::npos)
-        return corrupt("the merge \"" + both + "\" doesn't consist of two pieces");
+        return corrupt("the merge " + shown_name(both) + " doesn't consist of two pieces");
       left = both.substr(0, blank);
       right = both.substr(blank + 1);
     } else {

@@ -92,6 +92,12 @@ TEST(TokenizerJson, UnknownPartsAreRefusedByName) {
   EXPECT_THAT(why_refused({{"pre_tokenizer",
                             {{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "(unclosed"}}}}}}),
               HasSubstr("the regular expression \"(unclosed\" can't be used"));
+  const std::string name(1000, 'x');
+  EXPECT_THAT(why_refused({{"normalizer", {{"type", name}}}}),
+              HasSubstr(std::string(100, 'x') + "...\" isn't supported"));
+  EXPECT_THAT(why_refused({{"pre_tokenizer",
+                            {{"type", "Split"}, {"behavior", "Isolated"}, {"pattern", {{"Regex", "(" + name}}}}}}),
+              HasSubstr("...\" can't be used"));
 }
 
 TEST(TokenizerJson, CorruptFilesAreRefused) {
