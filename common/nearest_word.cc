@@ -22,11 +22,19 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates) {
   // comparing longer words would take too long, because the time is quadratic
   constexpr std::size_t kLongestWord = 128;
+  // A file of weights may have a million names. So many pairs of letters take some 50 ms.
+  constexpr std::size_t kMostPairs = 5'000'000;
   if (word.size() > kLongestWord) return "";
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t pairs = 0;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestWord) continue;
+    const std::size_t longer = std::max(word.size(), candidate.size());
+    const std::size_t shorter = std::min(word.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;  // the distance is at least this difference
+    pairs += longer * shorter;
+    if (pairs > kMostPairs) break;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < candidate.size()) {
       best = candidate;
