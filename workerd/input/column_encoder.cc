@@ -105,10 +105,12 @@ void ColumnEncoder::add_token_arrays(const Column& column) {
   tokens_.push_back(std::move(array));
 }
 
+std::uint64_t ColumnEncoder::record_bytes() const {
+  return (inputs_ + categories_ + (has_weights_ ? 1 : 0)) * sizeof(float) + (has_labels_ ? sizeof(std::int64_t) : 0);
+}
+
 std::uint64_t ColumnEncoder::most_bytes(std::uint64_t records, std::uint64_t content_bytes) const {
-  const std::uint64_t record_bytes =
-      (inputs_ + categories_ + (has_weights_ ? 1 : 0)) * sizeof(float) + (has_labels_ ? sizeof(std::int64_t) : 0);
-  std::uint64_t bytes = records * record_bytes;
+  std::uint64_t bytes = records * record_bytes();
   for (const TokenArray& array : tokens_) {
     if (array.has_lengths) continue;
     const std::uint64_t most = records * array.length;

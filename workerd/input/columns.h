@@ -202,6 +202,8 @@ class ColumnEncoder {
   std::uint64_t categories() const { return categories_; }
   // The arrays of the columns of tokens and bytes.
   const std::vector<TokenArray>& tokens() const { return tokens_; }
+  // The bytes of an encoded record without its tokens and bytes.
+  std::uint64_t record_bytes() const;
   // The most bytes of `records` encoded records. The value of a column of bytes takes at most its limit, and all of
   // them at most `content_bytes`.
   std::uint64_t most_bytes(std::uint64_t records, std::uint64_t content_bytes) const;

@@ -20,7 +20,7 @@ Result<Contents> load_arrays(const Source& source);
 Result<Contents> load_csv(const Source& source);
 
 // For files with [data.columns], of any format. `paths` are the files in order. All records are in memory. Nothing if
-// their tokens and bytes take more than source.memory.
+// they take much more memory than source.memory and the files, as records with many zeros or tokens may.
 Result<std::optional<Contents>> load_columns(const Source& source, const std::vector<std::string>& paths);
 
 // The same, but the records are read for each batch.

@@ -48,12 +48,21 @@ Status check_present(const std::vector<ColumnSection>& columns, const std::vecto
 }
 
 // The memory that the tokens of all files take so far, and the most that they may take. They may take more than the
-// files.
+// files. The same for the other values of the records.
 struct Room {
   const std::uint64_t most;
+  const std::uint64_t most_of_others;
   std::atomic<std::uint64_t> used{0};
+  std::atomic<std::uint64_t> used_by_others{0};
   std::atomic<bool> is_exceeded{false};
 };
+
+// Numbers take about as much memory as their texts. But a line of libsvm may have a million numbers, most of them 0,
+// and a word may have a number for each category. Then the records are read for each batch.
+std::uint64_t most_of_others(const std::vector<std::string>& paths, std::uint64_t memory) {
+  constexpr std::uint64_t kMostGrowth = 4;
+  return std::max(memory, kMostGrowth * estimated_bytes(paths));
+}
 
 std::uint64_t token_bytes(const EncodedRows& rows) {
   std::uint64_t bytes = 0;
@@ -72,6 +81,11 @@ Result<FilePart> encode_file(const Source& source, const ColumnEncoder& encoder,
     if (!more.has_value()) return tl::unexpected(more.error());
     if (!*more) break;
     note_values(source, table, part.has_values);
+    const std::uint64_t others = table.records * encoder.record_bytes();
+    if (room.used_by_others.fetch_add(others) + others > room.most_of_others) {
+      room.is_exceeded = true;
+      return fail(ErrorCode::kConfig, path + ": the records take more memory than data.memory");
+    }
     const Status ok = encoder.encode(
         table, [&reader](std::uint64_t record) { return (*reader)->place_of(record); }, part.rows);
     if (!ok) return tl::unexpected(ok.error());
@@ -139,7 +153,8 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
     fitted = std::make_shared<const FittedColumns>(std::move(found->columns));
   }
   const ColumnEncoder encoder(source.columns, *fitted, source.missing);
-  Room room{memory_budget(source.memory)};
+  const std::uint64_t memory = memory_budget(source.memory);
+  Room room{memory, most_of_others(paths, memory)};
   Result<std::vector<FilePart>> parts =
       read_parallel<FilePart>(paths, [&](const std::string& path) { return encode_file(source, encoder, path, room); });
   if (room.is_exceeded) return std::nullopt;

@@ -1,9 +1,12 @@
 #include "workerd/input/table_reader.h"
 
 #include <algorithm>
+#include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/csv_table.h"
 #include "workerd/input/record_format.h"
@@ -30,23 +33,50 @@ class CsvReader final : public TableReader {
   CsvTables tables_;
 };
 
+// The most records of a table. A line of libsvm with a few bytes may have a million numbers, most of them 0.
+std::size_t most_records(const Source& source) {
+  constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 22;
+  if (source.format != DataFormat::kLibsvm) return std::numeric_limits<std::size_t>::max();
+  std::uint64_t numbers = 1;
+  for (const ColumnSection& column : source.columns)
+    if (column.kind == ColumnKind::kNumeric) numbers += value_count(column);
+  return std::max<std::uint64_t>(1, kMostNumbers / numbers);
+}
+
 class RecordTables final : public TableReader {
  public:
   RecordTables(const Source& source, std::unique_ptr<FileReader> file)
-      : format_(make_record_format(format_options(source))), file_(std::move(file)), stream_(*file_, *format_) {}
+      : format_(make_record_format(format_options(source))),
+        most_records_(most_records(source)),
+        file_(std::move(file)),
+        stream_(*file_, *format_) {}
 
   Result<bool> next(Table& table) override {
-    Result<bool> more = stream_.next();
-    if (!more.has_value() || !*more) return more;
-    if (Status ok = format_->decode(stream_.block(), stream_.records(), table); !ok)
+    first_ += table_records_;
+    table_records_ = 0;
+    if (first_ == block_records_) {
+      Result<bool> more = stream_.next();
+      if (!more.has_value() || !*more) return more;
+      first_ = 0;
+      block_records_ = stream_.records().size();
+    }
+    table_records_ = std::min(most_records_, block_records_ - first_);
+    RecordBlock block = stream_.block();
+    block.first_record += first_;
+    if (Status ok = format_->decode(block, std::span(stream_.records()).subspan(first_, table_records_), table); !ok)
       return tl::unexpected(std::move(ok.error()));
     return true;
   }
-  std::string place_of(std::uint64_t record) override { return name_of(stream_.block(), record); }
+  std::string place_of(std::uint64_t record) override { return name_of(stream_.block(), first_ + record); }
   std::uint64_t file_bytes() const override { return file_->file_bytes(); }
 
  private:
+  // The records of the stream's block that the last table has: `table_records_` from `first_` on.
+  std::size_t first_ = 0;
+  std::size_t table_records_ = 0;
+  std::size_t block_records_ = 0;
   const std::unique_ptr<RecordFormat> format_;
+  const std::size_t most_records_;
   const std::unique_ptr<FileReader> file_;
   RecordStream stream_;
 };

@@ -162,6 +162,39 @@ TEST_F(Streamed, SmallSetHasBlocksIfTheyAreShuffled) {
   expect_equal(*memory, *blocks, {1499, 0, 499, 500, 501, 7, 7, 1000});
 }
 
+// A short line of libsvm may have very many numbers.
+TEST_F(Streamed, SmallFilesOfLargeRecordsAreStreamed) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i) lines += std::to_string(i % 2) + " " + std::to_string(i + 1) + ":5\n";
+  folder_.write("a.svm", lines);
+  Source source = input::source(DataFormat::kLibsvm, folder_, "a.svm");
+  source.columns = {column_section("features", ColumnKind::kNumeric), column_section("label", ColumnKind::kLabel)};
+  source.columns[0].shape = {10'000};
+  source.memory = 1 << 20;
+  const auto streamed = load(source);
+  ASSERT_NE(streamed, nullptr);
+  EXPECT_NE(streamed->figures(), nullptr);
+  source.memory = 1 << 30;
+  const auto memory = load(source);
+  EXPECT_EQ(memory->figures(), nullptr);
+  const Rows rows = rows_of(*streamed, {299, 0});
+  EXPECT_EQ(rows.inputs, rows_of(*memory, {299, 0}).inputs);
+  EXPECT_EQ(rows.inputs[299], 5.0F);
+  EXPECT_EQ(rows.labels, (std::vector<std::int64_t>{1, 0}));
+}
+
+// They are decoded in several tables.
+TEST_F(Streamed, ErrorsInLargeRecordsNameThem) {
+  folder_.write("a.svm", "1 1:5\n0 2:5\n\n1 1:5 3:x\n1 1:5\n");
+  Source source = input::source(DataFormat::kLibsvm, folder_, "a.svm");
+  source.columns = {column_section("features", ColumnKind::kNumeric), column_section("label", ColumnKind::kLabel)};
+  source.columns[0].shape = {1 << 21};
+  source.memory = 1 << 30;
+  EXPECT_THAT(error_of(source, ErrorCode::kData), HasSubstr("a.svm\", record 2: 'x' in column 'features'"));
+  source.columns[1].vocabulary = {"1", "2"};
+  EXPECT_THAT(error_of(source, ErrorCode::kData), HasSubstr("a.svm\", record 1: the label '0'"));
+}
+
 TEST_F(Streamed, CompressedFilesNeedBlocksAndMemoryForThem) {
   write_files(5, 300, true);
   EXPECT_THAT(error_of(source_of(1), ErrorCode::kConfig), HasSubstr("set data.shuffle = \"blocks\", or decompress"));
