@@ -59,8 +59,8 @@ class WordsOfRecords {
   const std::string_view* next_;
 };
 
-// Whether some record of a table's column has a value: a number that isn't NaN, or a word that isn't missing. Columns of
-// tokens, bytes and images have one wherever the file has one. `missing` is data.missing.
+// Whether some record of a table's column has a value: a number that isn't NaN, or a word that isn't missing. Columns
+// of tokens, bytes and images have one wherever the file has one. `missing` is data.missing.
 bool has_a_value(const ColumnSection& section, const TableColumn& from, const std::vector<std::string>& missing);
 // The number, or data.columns.NAME.missing in the place of NaN. Errors, kData: there is no such key, or the number is
 // infinite.
