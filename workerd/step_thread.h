@@ -86,7 +86,7 @@ class StepThread {
   ProgressBoard board_;
   FiguresBoard figures_board_;
   MetricsBoard metrics_board_;
-  std::atomic<std::uint64_t> hurry_ = 0;  // number of the job whose work must stop at once; kEveryJob: any job
+  std::atomic<std::uint64_t> hurry_ = 0;  // work for this job and all before it must stop at once; kEveryJob: any job
   std::atomic<bool> stopping_ = false;    // the process is ending
   mutable std::atomic<std::uint64_t> turns_ = 0;
   mutable std::atomic<std::uint64_t> pieces_ = 0;  // the number that work() returns

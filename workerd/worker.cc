@@ -207,8 +207,16 @@ void Worker::on_other_journal() {
   release_.begin();
 }
 
+// The chief gives orders for one job only. Its order to close the older job may have been lost, or not sent to a worker
+// that was only asked to describe the job.
+void Worker::leave_older_job(JobId newer) {
+  if (job_ == JobId() || job_ == newer) return;
+  handle(CloseJob{job_, generation_, "the chief has begun " + name_of_job(newer)});
+}
+
 // The chief may ask again about the same job while it recovers. The worker's pause reason then stays.
 void Worker::handle(const DescribeJob& message) {
+  leave_older_job(message.job);
   if (message.job != job_) pause_reason_.clear();
   job_ = message.job;
   generation_ = Generation();
@@ -220,6 +228,7 @@ void Worker::handle(const DescribeJob& message) {
 
 void Worker::handle(const OpenJob& message) {
   if (message.job == job_ && message.generation < generation_) return;
+  leave_older_job(message.job);
   job_ = message.job;
   generation_ = message.generation;
   pause_reason_.clear();

@@ -63,6 +63,7 @@ class Worker {
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
   bool is_ours(JobId job, Generation generation) const { return job == job_ && generation == generation_; }
 
+  void leave_older_job(JobId newer);
   void handle(const DescribeJob& message);
   void handle(const OpenJob& message);
   void handle(const StartJob& message);

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 from harness import BIN
-from lasting_cluster import PROGRAM_JOB, WORKERS, LastingClusterTest
+from lasting_cluster import PROGRAM_JOB, WORKERS, LastingClusterTest, children_of
 from npy import write_npy
 
 PROGRAMS = Path(os.environ.get("PROGRAMS", BIN.parent / "tests/data/program/unpacked"))
@@ -65,6 +65,19 @@ class HungWorkerTest(LastingClusterTest):
         self.assertEqual(self.finish(endless).json["state"], "stopped")
         logs = self.run_program("disttrain", "logs", "--cluster", self.cluster).out
         self.assertEqual(logs.count("ending this process with exit code 75"), WORKERS, "the chief has heard why")
+
+    def test_trainer_that_never_describes_its_model_costs_the_next_job_only_seconds(self):
+        silent = self.start("disttrain", "submit", "--cluster", self.cluster, "--json",
+                            self.trainer_job("import time\ntime.sleep(1e6)\n"))
+        self.until("a trainer to begin", lambda: any(children_of(self.daemons[f"worker/{index}"].pid)
+                                                     for index in range(WORKERS)))
+        following = self.start("disttrain", "submit", "--cluster", self.cluster, "--json", self.next_job())
+        self.until("the next job to wait", lambda: "queued" in self.run_program(
+            "disttrain", "status", "--cluster", self.cluster, "next").out)
+        self.assertEqual(self.run_program("disttrain", "kill", "bad", "--cluster", self.cluster).code, 0)
+        self.assert_finished(self.finish(following))
+        self.assertEqual(self.finish(silent).json["state"], "stopped")
+        self.assertEqual([children_of(self.daemons[f"worker/{index}"].pid) for index in range(WORKERS)], [[]] * WORKERS)
 
 
 if __name__ == "__main__":

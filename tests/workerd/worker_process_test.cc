@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "common/config/reader/reader.h"
 #include "tests/workerd/exchange/fake_peers.h"
@@ -107,8 +109,12 @@ class WorkerProcessTest : public ::testing::Test {
     startup.address = startup.listen_address = "127.0.0.1:0";
     worker_ = std::make_unique<Worker>(
         loop_, *transport_, log_, startup,
-        [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&, const EngineWorld&) -> Result<MadeEngine> {
+        [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&, const EngineWorld& world) -> Result<MadeEngine> {
           if (no_engine_) return tl::unexpected(*no_engine_);
+          if (makes_none_.exchange(false)) {
+            while (!world.is_cancelled()) std::this_thread::yield();
+            return fail(ErrorCode::kTemporary, "cancelled");
+          }
           return MadeEngine{std::make_unique<GatedEngine>(gate_), 0, 0};
         },
         [this](const Error& why) { refused_ = why; }, [this] { is_hung_ = true; });
@@ -196,6 +202,7 @@ class WorkerProcessTest : public ::testing::Test {
   std::optional<Error> refused_;
   bool is_hung_ = false;
   std::optional<Error> no_engine_;  // if set, the engine can't be made, because of this error
+  std::atomic<bool> makes_none_ = false;  // the next engine isn't made before its job is cancelled
   std::unique_ptr<Worker> worker_;
 };
 
@@ -300,6 +307,38 @@ TEST_F(WorkerProcessTest, StepThreadThatHangsInAClosedJobEndsTheWorker) {
   chief_->worker().tell(CloseJob{JobId(5), Generation(1), "killed"});
   run_until(loop_, [this] { return is_hung_; });
   run_until(loop_, [this] { return chief_->peers.back()->closed; });
+}
+
+TEST_F(WorkerProcessTest, StepThreadThatHangsWhenTheChiefBeginsAnotherJobEndsTheWorker) {
+  start_worker();
+  lend_all();
+  close_gate();
+  open_and_start();
+  run_until(loop_, [this] { return is_inside(); });
+  chief_->worker().tell(DescribeJob{JobId(6), job_config()});
+  run_until(loop_, [this] { return is_hung_; });
+}
+
+TEST_F(WorkerProcessTest, AnotherJobInterruptsTheOneThatIsStillPrepared) {
+  makes_none_ = true;
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
+  run_until(loop_, [this] { return !makes_none_; });
+  chief_->worker().tell(DescribeJob{JobId(6), job_config()});
+  EXPECT_EQ(chief_->wait_for<JobDescribed>().job, JobId(6));
+  EXPECT_EQ(chief_->heard<JobClosed>().at(0).job, JobId(5));
+  EXPECT_TRUE(chief_->heard<TaskFailed>().empty());
+}
+
+TEST_F(WorkerProcessTest, TheEndOfANewerJobStillInterruptsAnOlderOne) {
+  makes_none_ = true;
+  start_worker();
+  chief_->worker().tell(DescribeJob{JobId(5), job_config()});
+  run_until(loop_, [this] { return !makes_none_; });
+  chief_->worker().tell(DescribeJob{JobId(6), job_config()});
+  chief_->worker().tell(CloseJob{JobId(6), Generation(), "killed"});
+  run_until(loop_, [this] { return chief_->heard<JobClosed>().size() == 2; });
+  EXPECT_EQ(chief_->heard<JobClosed>().at(1).job, JobId(6));
 }
 
 TEST_F(WorkerProcessTest, WorkerThatIsRemovedComesBackWhenItHasReleasedTheJob) {
