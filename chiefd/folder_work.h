@@ -41,6 +41,8 @@ class JobFolder {
   // Like mark(), but a folder that the chief can only read is no error: the job can still be restored from it, and each
   // attempt to take a checkpoint reports what is wrong. Returns the token that the folder holds.
   Result<std::uint64_t> mark_or_read(std::uint64_t token);
+  // Marks a folder whose token is gone. Returns what happened to the folder, or "".
+  std::string mark_again();
   // Opens the job's step program if it isn't open. Returns why that can't be done, or "".
   std::string open_program(const std::string& path);
   // Writes what the checkpoint keeps of the program, and adds the file to the manifest. Returns why nothing is kept, or

@@ -395,6 +395,30 @@ TEST_F(ProgramInFolderTest, CheckpointsKeepTheColumnsAndRefuseJobsWithOthers) {
   EXPECT_NE(other.error().message.find("data.columns.country"), std::string::npos) << other.error().message;
 }
 
+TEST_F(ProgramInFolderTest, FolderThatWasMadeAgainIsTheJobsAfterItsNextCheckpoint) {
+  ASSERT_TRUE(open_with(""));
+  ASSERT_TRUE(commit(model_)->kept);
+  ASSERT_TRUE(checkpoint::remove_all(files_, "/c/small"));
+  ASSERT_TRUE(files_.make_directory("/c/small"));
+  const auto committed = commit(model_);
+  ASSERT_TRUE(committed) << committed.error().message;
+  ASSERT_TRUE(committed->kept) << "the evaluators need the list";
+  EXPECT_EQ(committed->kept->size(), 1u);
+  EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", 7));
+  EXPECT_EQ(committed->warning,
+            "/c/small was removed and made again while the job ran, so its earlier checkpoints are gone");
+  EXPECT_EQ(commit(model_)->warning, "") << "said once";
+}
+
+TEST_F(ProgramInFolderTest, FolderWithTheTokenOfAnotherChiefIsNotMarkedAgain) {
+  ASSERT_TRUE(open_with(""));
+  ASSERT_TRUE(checkpoint::write_token(files_, "/c/small", 8));
+  const auto committed = commit(model_);
+  ASSERT_TRUE(committed) << committed.error().message;
+  EXPECT_FALSE(committed->kept);
+  EXPECT_TRUE(checkpoint::check_token(files_, "/c/small", 8));
+}
+
 TEST_F(ProgramInFolderTest, CheckpointsKeepTheProgramThatTheJobBeganWith) {
   const auto opened = open_with(kProgram);
   ASSERT_TRUE(opened) << opened.error().message;
