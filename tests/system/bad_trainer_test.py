@@ -300,7 +300,8 @@ if list(Path.cwd().glob("killed-*")):
         job = self.trainer_job(NUMPY_TRAINER + f"    job.push_pull({{'w': {gradient}}}, loss=0)\n", name="skips", train="epochs = 1")
         outcome = self.finish(self.start("disttrain", "up", "--job", job, "--ps", 1, "--workers", 2))
         self.assertEqual(outcome.code, 0, str(outcome))
-        self.assertEqual(outcome.err.count("skipped, because a loss, a gradient or a state variable was NaN or infinite"), 1, outcome.err)
+        self.assertEqual(outcome.err.count("skipped, because a loss, a gradient, a state variable or an update was NaN or "
+                                           "infinite"), 1, outcome.err)
         self.assertIn("  warning: 1 step was skipped, because", outcome.out)
         self.assertEqual(self.assert_finished(self.submit(job))["skipped"], 1)
         status = self.run_program("disttrain", "status", "--cluster", self.cluster)

@@ -153,7 +153,8 @@ TEST(Progress, WarnsOnceOfSkippedSteps) {
   }
   EXPECT_THAT(
       out.str(),
-      HasSubstr("warning: 1 step was skipped, because a loss, a gradient or a state variable was NaN or infinite; "));
+      HasSubstr("warning: 1 step was skipped, because a loss, a gradient, a state variable or an update was NaN or "
+                "infinite; "));
   EXPECT_THAT(out.str(), Not(HasSubstr("steps were skipped")));
 }
 
@@ -321,6 +322,13 @@ TEST(RootCause, AdviceDependsOnTheSignalAndNotOnTheReason) {
   EXPECT_THAT(way_out(std::nullopt), HasSubstr("can be submitted again"));
 }
 
+TEST(RootCause, OfAJobWithACheckpointNamesTheVerbThatGoesOnFromIt) {
+  Json status = failed_status(running(), "mnist", "ps/0", "no memory", std::nullopt, {});
+  EXPECT_THAT(said(print_root_cause, status), Not(HasSubstr("resubmit")));
+  status["checkpoint"] = "/c/mnist/gen-1-step-00000000000000000005";
+  EXPECT_THAT(said(print_root_cause, status), HasSubstr("`disttrain resubmit mnist` goes on from its newest checkpoint"));
+}
+
 TEST(RootCause, IsNotPrintedForAFinishedJob) {
   Json status = running();
   status["state"] = "finished";
@@ -352,8 +360,8 @@ TEST(Summary, CountsSkippedSteps) {
   Json status = running();
   EXPECT_THAT(said(print_summary, status), Not(HasSubstr("skipped")));
   status["skipped"] = 12;
-  EXPECT_THAT(said(print_summary, status), HasSubstr("\n  warning: 12 steps were skipped, because a loss, a gradient "
-                                                     "or a state variable was NaN or infinite; a lower "
+  EXPECT_THAT(said(print_summary, status), HasSubstr("\n  warning: 12 steps were skipped, because a loss, a gradient, "
+                                                     "a state variable or an update was NaN or infinite; a lower "
                                                      "learning rate or [train.clip] may help\n"));
 }
 

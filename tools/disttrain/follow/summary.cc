@@ -23,16 +23,18 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-// Returns what an operator can do about a failure.
-std::string way_out(const Json& cause) {
+// Returns what an operator can do about the failure of a job.
+std::string way_out(const Json& status, const Json& cause) {
   const double signal = number_of(cause, "signal");
   if (signal == SIGKILL)
     return "if nobody killed this task, the host may have run out of memory: see `dmesg | tail`, and lower "
            "train.batch_size or the number of tasks";
   if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL)
     return "this is a bug of disttrain: please report it together with the log lines above";
-  return "see the reason and the log lines above, and `disttrain logs`; when the cause is gone, the job can be "
-         "submitted again";
+  const std::string look = "see the reason and the log lines above, and `disttrain logs`; when the cause is gone, ";
+  if (text_of(status, "checkpoint").empty()) return look + "the job can be submitted again";
+  return look + "the job can be submitted again, or, if its cluster still runs, `disttrain resubmit " +
+         text_of(status, "job") + "` goes on from its newest checkpoint";
 }
 
 // A job that loses a worker again and again has the same warning many times. Prints a warning once for each row of
@@ -137,7 +139,7 @@ void print_root_cause(std::ostream& out, const Json& status) {
   }
   out << failed << " because of " << task << ": " << reason << '\n';
   const bool is_refused_at_start = status.contains("code") && status["code"].is_number_integer();
-  if (!is_refused_at_start) out << "what to do: " << way_out(*cause) << '\n';
+  if (!is_refused_at_start) out << "what to do: " << way_out(status, *cause) << '\n';
 }
 
 void print_phases(std::ostream& out, const Json& status) {

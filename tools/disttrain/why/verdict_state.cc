@@ -5,6 +5,7 @@
 
 #include "common/ids.h"
 #include "tools/disttrain/follow/follow_job.h"
+#include "tools/disttrain/follow/progress.h"
 #include "tools/disttrain/units.h"
 #include "tools/disttrain/up/missing_tasks.h"
 
@@ -46,7 +47,7 @@ std::string what_to_do(const Json& task) {
 }
 
 std::string reason_of(const Json& status) {
-  const std::string reason = text_of(status, "reason");
+  const std::string reason = headline(text_of(status, "reason"));
   return reason.empty() ? "" : ": " + reason;
 }
 
@@ -57,7 +58,7 @@ Verdict judge_ended(const Json& status, const std::string& begin) {
   const std::string task = text_of(*cause, "task");
   return {Brake::kState,
           task,
-          begin + " failed because of " + task + ": " + text_of(*cause, "reason") + "; see `disttrain events`",
+          begin + " failed because of " + task + ": " + headline(text_of(*cause, "reason")) + "; see `disttrain events`",
           {}};
 }
 

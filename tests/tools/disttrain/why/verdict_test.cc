@@ -383,6 +383,9 @@ TEST(State, EndedJobsSayHow) {
   expect(of_state(R"({"job": "a", "state": "failed", "reason": "x",
     "root_cause": {"task": "ps/0", "reason": "no memory", "log": []}})"),
          Brake::kState, "ps/0", {"job a failed because of ps/0: no memory"});
+  expect(of_state(R"({"job": "a", "state": "failed", "reason": "x", "root_cause": {"task": "worker/0", "log": [],
+    "reason": "the trainer ended; its last lines:\\n  Traceback:\\n  KeyError: 'x'"}})"),
+         Brake::kState, "worker/0", {"job a failed because of worker/0: the trainer ended: KeyError: 'x'; see"});
 }
 
 }  // namespace
