@@ -21,10 +21,12 @@ bool is_away(const Json& task) {
 // Returns the tasks that the job waits for and that are away.
 std::vector<Json> awaited(const Json& status) {
   std::vector<Json> found;
-  const bool is_queued = text_of(status, "state") == "queued";  // it waits for another job
+  const std::string state = text_of(status, "state");
   for (const Json& task : list_of(status, "tasks")) {
     const auto id = parse_task_id(text_of(task, "task"));
-    if (id && !is_queued && is_away(task) && waits_for(status, *id)) found.push_back(task);
+    if (!id || !is_away(task) || state == "queued") continue;  // a queued job waits for another job
+    const bool evaluates = state == "evaluating" && id->role == Role::kEvaluator;
+    if (evaluates || waits_for(status, *id)) found.push_back(task);
   }
   return found;
 }

@@ -377,6 +377,15 @@ TEST(State, QueuedJobWaitsForNoTask) {
          Brake::kState, "", {"job a is queued: 1 job before it"});
 }
 
+TEST(State, JobThatWaitsForItsLastEvaluationsNamesTheEvaluatorsThatAreAway) {
+  const std::string status = R"({"job": "a", "state": "evaluating", "reason": "waits", "waits_for": [], "tasks": [
+    {"task": "worker/0", "state": "dead", "host": "h", "address": "h:1"},
+    {"task": "evaluator/0", "state": "dead", "host": "h", "address": "h:2"},
+    {"task": "evaluator/1", "state": "ready", "host": "h", "address": "h:3"}]})";
+  expect(of_state(status), Brake::kState, "evaluator/0",
+         {"job a is evaluating: waits; evaluator/0 isn't there: start workerd --role evaluator on h (h:2)"});
+}
+
 TEST(State, EndedJobsSayHow) {
   expect(of_state(R"({"job": "a", "state": "finished", "reason": "trained 10 steps", "root_cause": null})"),
          Brake::kState, "", {"job a finished: trained 10 steps"});
