@@ -169,6 +169,16 @@ class Judge {
     return {brake, task, job_ + sentence, samples_};
   }
 
+  // Workers that don't wait for each other still wait at a checkpoint: a shard takes no push that came after the mark of
+  // one worker before it has the marks of all. If the straggler's step is very long, this stops the others.
+  std::string how_others_wait() const {
+    if (!(median(of_others(samples_.workers, straggler_, exchange_share)) > 0.5))
+      return "don't wait for " + straggler_->task;
+    return "spend " + of_the_others(exchange_share) +
+           " of it in push, pull and wait: while a checkpoint is taken, they wait until " + straggler_->task +
+           " has ended its step";
+  }
+
   Verdict of_straggler(const Part& part) const {
     const std::string others = of_the_others(part.share);
     std::string text = " is held back by " + straggler_->task +
@@ -180,8 +190,8 @@ class Judge {
     else
       text += " and makes " + rate(steps_per_second(*straggler_)) + " steps/s; the others " + part.they_do + " for " +
               others + " of their step, make " +
-              rate(median(of_others(samples_.workers, straggler_, steps_per_second))) + " steps/s and don't wait for " +
-              straggler_->task;
+              rate(median(of_others(samples_.workers, straggler_, steps_per_second))) + " steps/s and " +
+              how_others_wait();
     const std::string stages = part.brake == Brake::kInput ? stages_text({*straggler_}) : "";
     return say(part.brake, straggler_->task, text + (stages.empty() ? "; " + std::string(part.when_one) : stages));
   }

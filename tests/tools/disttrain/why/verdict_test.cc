@@ -192,6 +192,16 @@ TEST(Async, SlowWorkerHoldsBackNobodyElse) {
           "worker/2"});
 }
 
+TEST(Async, WorkerThatHangsHoldsBackTheOthersAtACheckpoint) {
+  const auto samples =
+      Looks("async").worker({2, 0, 0.2, 1.8}).worker({2, 0, 0.3, 1.7}).worker({0, 0, 2.0, 0}).ps({0.1});
+  const Verdict verdict = samples.verdict();
+  expect(verdict, Brake::kCompute, "worker/2",
+         {"make 1.00 steps/s and spend 85-90 % of it in push, pull and wait: while a checkpoint is taken, they wait "
+          "until worker/2 has ended its step"});
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("don't wait")));
+}
+
 TEST(Async, WorkersOfNearlyTheSamePaceAreAlike) {
   const auto samples = Looks("async").worker({20, 0, 1.8, 0.2}).worker({16, 0, 1.8, 0.2}).ps({0.1});
   expect(samples.verdict(), Brake::kCompute, "", {"all 2 workers spend 90 %"});
