@@ -19,6 +19,7 @@
 #include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/printable.h"
+#include "workerd/trainer/orphans.h"
 
 extern char** environ;
 
@@ -158,6 +159,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::start(const TrainerComma
   exec.failure = failure->write.get();
   prepare(exec, command);
   const std::uint64_t oom_kills = oom_kills_now();
+  adopt_orphans();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail(ErrorCode::kUnavailable, what + std::strerror(errno));
@@ -192,6 +194,7 @@ TrainerProcess::~TrainerProcess() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
+    end_orphans(pid_);
   }
   // The streams may still be open, as when the trainer printed more than read_output() reads at once. No further line
   // comes that would tell how many were left out before it.
@@ -244,6 +247,7 @@ const std::optional<TrainerEnd>& TrainerProcess::check_end() {
   // The process isn't reaped yet, so no other process group can have its number.
   ::kill(-pid_, SIGKILL);
   ::waitid(P_PID, id, &info, WEXITED);
+  end_orphans(pid_);
   TrainerEnd end;
   if (info.si_code == CLD_EXITED)
     end.exit_code = info.si_status;

@@ -50,7 +50,7 @@ class TrainerProcess {
   // system has no more processes or descriptors.
   static Result<std::unique_ptr<TrainerProcess>> start(const TrainerCommand& command, Descriptor socket,
                                                        OnLine on_line);
-  // Kills the whole process group and waits for the process.
+  // Kills the whole process group, waits for the process, and ends what it leaves (end_orphans()).
   ~TrainerProcess();
   TrainerProcess(const TrainerProcess&) = delete;
   TrainerProcess& operator=(const TrainerProcess&) = delete;
@@ -64,7 +64,8 @@ class TrainerProcess {
 
   // Reads what the process has printed so far. Never blocks. Returns false if neither stream can bring more.
   bool read_output();
-  // Whether the process has ended, and how. When it has ended, all other processes of its group are killed.
+  // Whether the process has ended, and how. When it has ended, all other processes of its group are killed, and those
+  // that it has started in other sessions (end_orphans()).
   const std::optional<TrainerEnd>& check_end();
 
   // Sends a signal to the whole group. Does nothing if the process has ended.

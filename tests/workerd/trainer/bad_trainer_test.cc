@@ -210,6 +210,31 @@ sys.exit(3)
   }
 }
 
+// A process in a session of its own isn't in the trainer's process group. It is gone when the error is there.
+TEST_F(BadTrainerTest, ADaemonThatTheTrainerStarted) {
+  write_raw(R"(
+describe()
+receive(); receive()
+begun, begins = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        if os.fork() > 0: os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("the daemon is", os.getpid(), flush=True)
+        os.write(begins, b"1")
+        while True: signal.pause()
+    os._exit(0)
+os.wait()
+os.read(begun, 1); os.read(begun, 1)
+sys.exit(3)
+)");
+  const Error error = step_error();
+  EXPECT_THAT(error.message, HasSubstr("ended with exit code 3"));
+  ASSERT_THAT(lines, SizeIs(2));
+  for (const std::string& line : lines) EXPECT_EQ(::kill(std::stoi(line.substr(line.rfind(' '))), 0), -1) << line;
+}
+
 TEST_F(BadTrainerTest, AForkedChildThatUsesTheJob) {
   write(std::string(kNumpyLoop) + R"(
     import os, sys
