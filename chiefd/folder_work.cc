@@ -132,8 +132,8 @@ Result<std::uint64_t> JobFolder::mark_or_read(std::uint64_t token) {
   return there;
 }
 
-// A commit to the folder has just succeeded: the ps tasks see the folder that the chief sees. If somebody has removed the
-// folder and made another one, it has no token, so the chief would list, evaluate and keep nothing in it.
+// A commit to the folder has just succeeded: the ps tasks see the folder that the chief sees. If somebody has removed
+// the folder and made another one, it has no token, so the chief would list, evaluate and keep nothing in it.
 std::string JobFolder::mark_again() {
   const Result<std::uint64_t> there = checkpoint::read_token(files_, path_);
   if (there || there.error().code != ErrorCode::kNoInput) return "";
@@ -319,7 +319,8 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
   const CheckpointSection& section = work.config.checkpoint;
   const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps, *path, work.pinned});
   if (!retained)
-    answer.warning += (answer.warning.empty() ? "" : "; ") + ("older checkpoints couldn't be removed: " + retained.error().message);
+    answer.warning +=
+        (answer.warning.empty() ? "" : "; ") + ("older checkpoints couldn't be removed: " + retained.error().message);
   answer.kept = list();
   return answer;
 }

@@ -95,8 +95,8 @@ void StepThread::feed(JobId job, Generation generation, Event event) {
   });
 }
 
-// Interrupts the current work only if it is for the job that is being closed, or for an older one that hasn't noticed its
-// own end yet. The chief may also close an older job while the worker works for a newer one.
+// Interrupts the current work only if it is for the job that is being closed, or for an older one that hasn't noticed
+// its own end yet. The chief may also close an older job while the worker works for a newer one.
 void StepThread::close(CloseJob message) {
   if (message.job == ordered_) hurry_ = message.job.value;
   post([this, message = std::move(message)] { do_close(message); });

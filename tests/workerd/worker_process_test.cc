@@ -109,7 +109,8 @@ class WorkerProcessTest : public ::testing::Test {
     startup.address = startup.listen_address = "127.0.0.1:0";
     worker_ = std::make_unique<Worker>(
         loop_, *transport_, log_, startup,
-        [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&, const EngineWorld& world) -> Result<MadeEngine> {
+        [this](const JobConfig&, const std::vector<ColumnSpec>&, Arena&,
+               const EngineWorld& world) -> Result<MadeEngine> {
           if (no_engine_) return tl::unexpected(*no_engine_);
           if (makes_none_.exchange(false)) {
             while (!world.is_cancelled()) std::this_thread::yield();
@@ -201,7 +202,7 @@ class WorkerProcessTest : public ::testing::Test {
   std::uint64_t leases_ = 0;
   std::optional<Error> refused_;
   bool is_hung_ = false;
-  std::optional<Error> no_engine_;  // if set, the engine can't be made, because of this error
+  std::optional<Error> no_engine_;        // if set, the engine can't be made, because of this error
   std::atomic<bool> makes_none_ = false;  // the next engine isn't made before its job is cancelled
   std::unique_ptr<Worker> worker_;
 };

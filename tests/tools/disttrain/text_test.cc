@@ -326,7 +326,8 @@ TEST(RootCause, OfAJobWithACheckpointNamesTheVerbThatGoesOnFromIt) {
   Json status = failed_status(running(), "mnist", "ps/0", "no memory", std::nullopt, {});
   EXPECT_THAT(said(print_root_cause, status), Not(HasSubstr("resubmit")));
   status["checkpoint"] = "/c/mnist/gen-1-step-00000000000000000005";
-  EXPECT_THAT(said(print_root_cause, status), HasSubstr("`disttrain resubmit mnist` goes on from its newest checkpoint"));
+  EXPECT_THAT(said(print_root_cause, status),
+              HasSubstr("`disttrain resubmit mnist` goes on from its newest checkpoint"));
 }
 
 TEST(RootCause, IsNotPrintedForAFinishedJob) {

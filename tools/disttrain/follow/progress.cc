@@ -105,8 +105,8 @@ std::string skipped_text(const Json& status) {
   const double skipped = number_of(status, "skipped");
   if (!(skipped > 0)) return "";
   return with_commas(skipped) + (skipped == 1 ? " step was" : " steps were") +
-         " skipped, because a loss, a gradient, a state variable or an update was NaN or infinite; a lower learning rate "
-         "or [train.clip] may help";
+         " skipped, because a loss, a gradient, a state variable or an update was NaN or infinite; a lower "
+         "learning rate or [train.clip] may help";
 }
 
 Progress::Progress(std::ostream& out) : out_(out), is_terminal_(isatty(STDERR_FILENO) != 0) {}

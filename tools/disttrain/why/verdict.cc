@@ -169,8 +169,8 @@ class Judge {
     return {brake, task, job_ + sentence, samples_};
   }
 
-  // Workers that don't wait for each other still wait at a checkpoint: a shard takes no push that came after the mark of
-  // one worker before it has the marks of all. If the straggler's step is very long, this stops the others.
+  // Workers that don't wait for each other still wait at a checkpoint: a shard takes no push that came after the mark
+  // of one worker before it has the marks of all. If the straggler's step is very long, this stops the others.
   std::string how_others_wait() const {
     if (!(median(of_others(samples_.workers, straggler_, exchange_share)) > 0.5))
       return "don't wait for " + straggler_->task;

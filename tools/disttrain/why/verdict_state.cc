@@ -58,10 +58,11 @@ Verdict judge_ended(const Json& status, const std::string& begin) {
   if (text_of(status, "state") != "failed" || cause == status.end() || !cause->is_object())
     return {Brake::kState, "", begin + " " + text_of(status, "state") + reason_of(status), {}};
   const std::string task = text_of(*cause, "task");
-  return {Brake::kState,
-          task,
-          begin + " failed because of " + task + ": " + headline(text_of(*cause, "reason")) + "; see `disttrain events`",
-          {}};
+  return {
+      Brake::kState,
+      task,
+      begin + " failed because of " + task + ": " + headline(text_of(*cause, "reason")) + "; see `disttrain events`",
+      {}};
 }
 
 }  // namespace
