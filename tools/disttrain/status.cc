@@ -43,7 +43,7 @@ void print_tasks(const Json& status) {
     table.add({text_of(task, "task"), text_of(task, "state"), with_commas(number_of(task, "step")),
                with_commas(number_of(task, "examples_per_second")), loss_text(number_of(task, "loss")),
                with_commas(number_of(task, "lag")), text_of(task, "phase"),
-               seconds_text(number_of(task, "heartbeat_age_seconds")), text_of(task, "reason")});
+               seconds_text(number_of(task, "heartbeat_age_seconds")), headline(text_of(task, "reason"))});
   }
   std::cout << table.text();
 }

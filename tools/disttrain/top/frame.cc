@@ -53,7 +53,7 @@ Lines head(const TopView& view) {
   const double target = number_of(status, "steps_target");
   const std::string progress = progress_line(shown);
   lines.push_back(target > 0 ? bar(number_of(status, "global_step") / target, kBarColumns) + " " + progress : progress);
-  if (const std::string reason = text_of(status, "reason"); !reason.empty()) lines.push_back("  " + reason);
+  if (const std::string reason = text_of(status, "reason"); !reason.empty()) lines.push_back("  " + headline(reason));
   return lines;
 }
 

@@ -202,6 +202,12 @@ TEST(TopFrame, LowTerminalDropsCurvesAndThenEvents) {
               AllOf(Not(HasSubstr("third")), HasSubstr("worker/1"), HasSubstr("step 500")));
 }
 
+TEST(TopFrame, ReasonWithATrainersOutputTakesOneLine) {
+  TopView view = view_of(training());
+  view.status["reason"] = "the trainer ended; its last lines:\\n  Traceback:\\n  KeyError: 'x'";
+  EXPECT_THAT(top_frame(view, TerminalSize{}, true), HasSubstr("\n  the trainer ended: KeyError: 'x'\n"));
+}
+
 TEST(TopFrame, IsAsciiWhereTheLocaleIs) {
   TopView view = view_of(training());
   view.status["reason"] = "é\x1b[2J";
