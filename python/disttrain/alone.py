@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from disttrain.errors import DisttrainError
-from disttrain.job import Job, as_float
+from disttrain.job import NO_STEP, Job, as_float
 from disttrain.variable import split
 from disttrain.wrapping import kind_of
 
@@ -69,9 +69,7 @@ class AloneJob(Job):
                 yield self._samples(dataset, records, collate)
                 self._own_process.check("the next batch of job.batches()")
                 if self._examples > 0:
-                    raise DisttrainError(
-                        "the loop went on to the next batch without job.step() or job.push_pull() for this one"
-                    )
+                    raise DisttrainError(NO_STEP)
                 self._model.check_values()
             self._evaluate_all(epoch, collate)
         self._model.end_loop()
@@ -94,7 +92,7 @@ class AloneJob(Job):
 
     def _finish_step(self, loss, metrics, write_gradients):
         if self._examples == 0:
-            raise DisttrainError("job.step() was called without a batch, or twice for one")
+            self._refuse_step()
         if self._metrics is not None:
             self._check_metrics(metrics, "the step got")
         values = {"loss": as_float("loss", loss), **{name: as_float(name, value) for name, value in metrics.items()}}

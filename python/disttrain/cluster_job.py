@@ -13,7 +13,7 @@ from disttrain.batch import Batch, Column
 from disttrain.connection import PROTOCOL, Connection, number
 from disttrain.constraint import description_of
 from disttrain.errors import DisttrainError
-from disttrain.job import Job, as_float
+from disttrain.job import NO_STEP, Job, as_float
 from disttrain.variable import split
 from disttrain.wrapping import is_complex
 
@@ -79,9 +79,7 @@ class ClusterJob(Job):
             yield self._training_batch()
             self._own_process.check("the next batch of job.batches()")
             if self._is_under_way:
-                raise DisttrainError(
-                    "the loop went on to the next batch without job.step() or job.push_pull() for this one"
-                )
+                raise DisttrainError(NO_STEP)
 
     def _finish_step(self, loss, metrics, write_gradients):
         loss = as_float("loss", loss)
@@ -91,7 +89,7 @@ class ClusterJob(Job):
             self._rehearsal.append(metrics)
             return
         if not self._is_under_way:
-            raise DisttrainError("job.step() was called without a batch, or twice for one")
+            self._refuse_step()
         self._check_metrics(metrics, "the step got")
         write_gradients()
         answer = self._finished(loss, metrics, self._start)

@@ -83,7 +83,10 @@ class Job:
         """
         self._require_no_loop("job.wrap()")
         if self._model is not None:
-            raise DisttrainError("job.wrap() was called twice; a job has one model")
+            raise DisttrainError(
+                "job.wrap() was called twice; a job has one model: make one of both, such as torch.nn.ModuleDict({...}) of two "
+                "modules, and call job.wrap() once"
+            )
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(model, torch.optim.Optimizer):
             raise DisttrainError("job.wrap() got an optimizer; expected the module: the update rule is job.toml's")
@@ -93,7 +96,7 @@ class Job:
             from disttrain.torch_model import TorchModel
 
             self._model = TorchModel(model, overlap, constraint)
-            return Optimizer(self)
+            return WrappedModule(self)
         if overlap:
             raise DisttrainError("job.wrap(overlap=True) is for torch modules; leave overlap out")
         from disttrain.array_model import ArrayModel
@@ -218,6 +221,14 @@ class Job:
     def _finish_step(self, loss, metrics, write_gradients):
         raise NotImplementedError
 
+    def _refuse_step(self):
+        if not self._has_loop:
+            raise DisttrainError(
+                "job.step() was called outside the loop over job.batches(); write `for batch in job.batches(dataset):` "
+                "instead of a loop over epochs and a DataLoader"
+            )
+        raise DisttrainError("job.step() was called without a batch, or twice for one")
+
     def _check_metrics(self, metrics, where):
         """Fails if the cluster doesn't know one of the metrics. `where` begins the sentence: "the step got"."""
         unknown = [name for name in metrics if name not in self._metrics]
@@ -270,14 +281,21 @@ class Job:
         return loss, metrics
 
 
-class Optimizer:
-    """What wrap() returns for a torch module."""
+NO_STEP = (
+    "the loop went on to the next batch without job.step() or job.push_pull() for this one; each batch needs one. To add "
+    "up the gradients of several batches, set train.accumulate in job.toml"
+)
+
+
+class WrappedModule:
+    """What wrap() returns for a torch module. PyTorch names this class where it wants an optimizer."""
 
     def __init__(self, job):
         self._job = job
 
-    def zero_grad(self):
-        """Sets the gradients to 0. It isn't needed: each batch begins so."""
+    def zero_grad(self, set_to_none=True):
+        """Sets the gradients to 0. It isn't needed: each batch begins so. `set_to_none` is that of torch.optim, and makes
+        no difference."""
         self._job._model.clear_gradients()
 
     def step(self, loss=_MISSING, **metrics):
@@ -287,6 +305,11 @@ class Optimizer:
                 "step() of what job.wrap() returned got no loss. One call does the whole step, job.step(loss=loss) or "
                 "opt.step(loss=loss), and each batch begins with gradients of 0: leave one of the two, and take the lines "
                 "opt.step() and opt.zero_grad() out"
+            )
+        if callable(loss) and not hasattr(loss, "detach"):
+            raise DisttrainError(
+                f"step() of what job.wrap() returned got {kind_of(loss)}; expected the loss: no update rule of job.toml "
+                "computes a loss several times in a step, so call loss.backward() in the loop, and then job.step(loss=loss)"
             )
         self._job.step(loss, **metrics)
 

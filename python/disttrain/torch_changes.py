@@ -4,8 +4,10 @@ that says which line to change.
 Everything that runs in each step loops in C over all tensors.
 """
 
+import functools
 import gc
 import operator
+import sys
 import weakref
 
 import torch
@@ -52,8 +54,10 @@ class InPlaceWatch:
     """Whether the loop changes parameters in place. PyTorch counts the changes of each tensor, but not those by
     tensor.data or NumPy. ValueWatch finds these in the worker's memory, and this class in tensors that are elsewhere."""
 
-    def __init__(self, names, tensors, frozen_names, frozen):
+    def __init__(self, names, tensors, frozen_names, frozen, with_max_norm=()):
+        """`with_max_norm`: the names of parameters whose layer itself changes them, as Embedding(max_norm=...) does."""
         self._names = names
+        self._with_max_norm = with_max_norm
         self._tensors = tensors
         self._versions = []
         self._frozen_names = frozen_names
@@ -89,7 +93,10 @@ class InPlaceWatch:
             now = list(map(_version_of, self._tensors))
             if now != self._versions:
                 changed = next(i for i, (a, b) in enumerate(zip(now, self._versions)) if a != b)
-                raise DisttrainError(changed_in_place(f'the parameter "{self._names[changed]}"'))
+                name = self._names[changed]
+                if name in self._with_max_norm:
+                    raise DisttrainError(_changed_by_max_norm(name))
+                raise DisttrainError(changed_in_place(f'the parameter "{name}"'))
         if self._frozen:
             self._check_frozen()
 
@@ -112,6 +119,14 @@ class InPlaceWatch:
             "were frozen at job.wrap(): other workers, evaluations and checkpoints have other values of it. Make it a "
             "buffer (register_buffer), which is state of the job, or don't change it"
         )
+
+
+def _changed_by_max_norm(name):
+    return (
+        f'the layer of the parameter "{name}" changed it in place, because it has max_norm=.... Such a change stays in this '
+        "process. Leave max_norm out, and compute with rows of that norm: with torch.nn.functional.embedding(x, "
+        "torch.renorm(self.weight, 2, 0, max_norm)), or with torch.nn.utils.parametrize"
+    )
 
 
 def _samples_of(tensor):
@@ -173,6 +188,129 @@ class OptimizerWatch:
                 "job.wrap() got: take this line and its zero_grad() out, because job.step(loss=...) does both. The update rule "
                 "and the learning rate are job.toml's (train.optimizer)"
             )
+
+
+class OutsideWatch:
+    """Whether the loop's backward passes reach tensors that aren't in the module that job.wrap() got, such as the
+    parameters of a second module. The job doesn't train them."""
+
+    def __init__(self, known):
+        """`known`: all parameters of the module."""
+        self._known = set(map(id, known))
+        self._marks = []  # (a weak reference to a tensor that needs a gradient, the mark of its gradient before the loop)
+        self._is_in_loop = False
+        self._is_noted = False
+        mine = weakref.ref(self)
+
+        def on_registration(module, name, parameter):
+            watch = mine()
+            if watch is not None and watch._is_in_loop and parameter is not None:
+                watch._add(parameter)
+
+        self._hook = torch.nn.modules.module.register_module_parameter_registration_hook(on_registration)
+        weakref.finalize(self, self._hook.remove)
+
+    def begin_loop(self):
+        # PyTorch doesn't say which tensors there are, so this looks for them among all objects, once. Tensors that the loop
+        # makes may need a gradient for other reasons, such as a gradient penalty.
+        self._marks = []
+        for each in gc.get_objects():
+            if type(each) is torch.Tensor or issubclass(type(each), torch.nn.Parameter):
+                if each.requires_grad and each.is_leaf and id(each) not in self._known:
+                    self._add(each)
+        self._is_in_loop = True
+
+    def end_loop(self):
+        self._is_in_loop = False
+        self._marks = []
+
+    def _add(self, tensor):
+        self._marks.append((weakref.ref(tensor), _mark_of_gradient(tensor)))
+
+    def check(self):
+        if self._is_noted:
+            return
+        for reference, mark in self._marks:
+            tensor = reference()
+            if tensor is not None and tensor.grad is not None and _mark_of_gradient(tensor) != mark:
+                self._report(tensor)
+                return
+
+    def _report(self, tensor):
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        what = (
+            f"the backward pass gave a gradient to {_place_of_tensor(tensor)}, which isn't in the module that job.wrap() got, so "
+            "the job doesn't train it"
+        )
+        if is_parameter and _optimizer_of(tensor) is None:
+            raise DisttrainError(
+                f"{what}. Give job.wrap() one module that has all that are to be trained, such as torch.nn.ModuleDict({{...}}), "
+                "and keep layers in a torch.nn.ModuleList instead of a list. If it isn't to be trained, call "
+                "requires_grad_(False)"
+            )
+        self._is_noted = True
+        print(
+            f"disttrain: {what}. If the script trains it, each worker has values of its own, and no checkpoint has them",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _mark_of_gradient(tensor):
+    """Another one after each backward pass that reaches the tensor."""
+    gradient = tensor.grad
+    return None if gradient is None else (id(gradient), gradient._version)
+
+
+def _place_of_tensor(tensor):
+    shape = f"with the shape {list(tensor.shape)}"
+    for each in gc.get_objects():
+        if issubclass(type(each), torch.nn.Module):
+            for name, other in each._parameters.items():
+                if other is tensor:
+                    return f'the parameter "{name}" of a {type(each).__name__}, {shape}'
+    return f"a {type(tensor).__name__} {shape}"
+
+
+def _optimizer_of(tensor):
+    """An optimizer of torch.optim that has the tensor, or None."""
+    for each in gc.get_objects():
+        if issubclass(type(each), torch.optim.Optimizer):
+            if any(other is tensor for group in each.param_groups for other in group["params"]):
+                return each
+    return None
+
+
+class ScalerWatch:
+    """Whether the gradients of a step are still scaled by a torch.amp.GradScaler."""
+
+    def __init__(self):
+        self._scaled = None  # the scaler whose scale() the loop has called since it took the scale out
+
+    def begin_loop(self):
+        for each in gc.get_objects():
+            if issubclass(type(each), torch.amp.GradScaler) and each.is_enabled():
+                self._follow(each)
+
+    def _follow(self, scaler):
+        # A script may also divide the gradients by get_scale() itself.
+        for name, scaled in (("scale", scaler), ("unscale_", None), ("get_scale", None)):
+            setattr(scaler, name, functools.partial(self._note, getattr(scaler, name), scaled))
+
+    def _note(self, method, scaled, *arguments, **options):
+        self._scaled = scaled
+        return method(*arguments, **options)
+
+    def check(self):
+        scaler, self._scaled = self._scaled, None
+        if scaler is None or scaler._scale is None or float(scaler._scale) == 1.0:
+            return
+        raise DisttrainError(
+            f"the gradients are {float(scaler._scale):g} times too large, because the loop scaled the loss by a torch.amp.GradScaler: "
+            "take the scaler out, and call loss.backward(). Autocast with bfloat16 needs none. For float16 call "
+            "scaler.unscale_(optimizer) before job.step(), with an optimizer of torch.optim that has the module's parameters "
+            "and makes no step"
+        )
 
 
 class DroppedGradients:

@@ -11,7 +11,15 @@ from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
 from disttrain.torch_buffers import Constants, is_state
-from disttrain.torch_changes import DROPPED, DroppedGradients, InPlaceWatch, MemberWatch, OptimizerWatch
+from disttrain.torch_changes import (
+    DROPPED,
+    DroppedGradients,
+    InPlaceWatch,
+    MemberWatch,
+    OptimizerWatch,
+    OutsideWatch,
+    ScalerWatch,
+)
 from disttrain.value_watch import changed_in_place
 from disttrain.variable import Variable, kept_as, read_only
 
@@ -55,8 +63,11 @@ class TorchModel:
             tensors,
             [name for name, _ in self._outside],
             [tensor for _, tensor in self._outside],
+            _parameters_with_max_norm(module),
         )
         self._optimizers = OptimizerWatch(tensors)
+        self._scalers = ScalerWatch()
+        self._others = OutsideWatch(module.parameters())
         self._dropped = DroppedGradients(tensors[-1])
         self._read_values()
         self._begins = []
@@ -138,10 +149,13 @@ class TorchModel:
         self._in_place.begin_loop()
         self._in_place.note_versions()
         self._optimizers.begin_loop(optimizer)
+        self._scalers.begin_loop()
+        self._others.begin_loop()
 
     def end_loop(self):
         """From now on the module is the script's."""
         self._optimizers.end_loop()
+        self._others.end_loop()
 
     def initial(self):
         return self._initial
@@ -244,6 +258,8 @@ class TorchModel:
                 )
         self._constants.check()
         self._optimizers.check()
+        self._scalers.check()
+        self._others.check()
         if self._overlap is not None and self._overlap.has_sent():
             self._in_place.check()  # the worker may have written new values already
         else:
@@ -330,6 +346,14 @@ class _Evaluating:
         # Other values would be those of this worker's next step.
         if kind is None:
             self._model.check_values_in_memory("the function of job.on_evaluate() or job.on_predict()")
+
+
+def _parameters_with_max_norm(module):
+    return {
+        f"{prefix}.weight" if prefix else "weight"
+        for prefix, layer in module.named_modules()
+        if getattr(layer, "max_norm", None) is not None
+    }
 
 
 def _plain(module):

@@ -10,7 +10,7 @@ PYTHON = require_python("torch")
 # Each function is a case. It prints the error that it causes, or what it returns. All cases run in one process, because
 # the import of torch takes seconds.
 CASES = """
-import copy, warnings
+import contextlib, copy, io, warnings
 import numpy as np, torch
 from disttrain import DisttrainError
 from disttrain.array_model import ArrayModel
@@ -268,6 +268,86 @@ def frozen_for_a_part_of_a_step():
     run.net.requires_grad_(True), run.begin(), run.backward()
     return run.end()
 
+def a_scaled_loss(prepare):
+    run = Run()
+    optimizer = torch.optim.SGD(run.net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    run.model.begin_loop()
+    scaler.scale(run.net(torch.ones(3, 2)).sum()).backward()
+    prepare(run, scaler, optimizer)
+    return run.end()
+def a_scaled_loss_that_stays_scaled():
+    a_scaled_loss(lambda run, scaler, optimizer: None)
+def a_scaled_loss_of_the_step_before():
+    a_scaled_loss(lambda run, scaler, optimizer: scaler.unscale_(optimizer))
+    run = Run()
+    return run.after(lambda: None)
+def a_scaled_loss_unscaled():
+    return a_scaled_loss(lambda run, scaler, optimizer: (scaler.unscale_(optimizer), scaler.update()))
+def a_scaled_loss_unscaled_by_hand():
+    def unscale(run, scaler, optimizer):
+        in_place(lambda gradient: gradient.div_(scaler.get_scale()), [p.grad for p in run.net.parameters()])
+    return a_scaled_loss(unscale)
+def a_scale_of_one():
+    run = Run()
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    run.model.begin_loop()
+    scaler.scale(run.net(torch.ones(3, 2)).sum()).backward()
+    return run.end()
+
+# ---- tensors outside the module ----
+def a_second_module():
+    run, head = Run(), nn.Linear(1, 1, bias=False)
+    run.model.begin_loop()
+    head(run.net(torch.ones(3, 2))).sum().backward()
+    run.end()
+def a_second_module_made_in_the_loop():
+    run = Run()
+    run.step()
+    head = nn.Linear(1, 1, bias=False)
+    head(run.net(torch.ones(3, 2))).sum().backward()
+    run.end()
+def layers_in_a_list():
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.others = nn.Linear(2, 2), [nn.Linear(2, 2, bias=False)]
+        def forward(self, x):
+            return self.others[0](self.first(x))
+    run = Run(Layers())
+    run.backward(), run.end()
+def a_parameter_of_no_module():
+    scale = nn.Parameter(torch.ones(1))
+    run = Run()
+    (run.net(torch.ones(3, 2)) * scale).sum().backward()
+    run.end()
+def a_tensor_that_needs_a_gradient():
+    scale = torch.ones(1, requires_grad=True)
+    run = Run()
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        for _ in range(2):
+            (run.net(torch.ones(3, 2)) * scale).sum().backward()
+            run.end(), run.begin()
+    return len(printed.getvalue().splitlines()), printed.getvalue().strip()
+def a_second_module_with_an_optimizer():
+    run, head = Run(), nn.Linear(1, 1, bias=False)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    run.model.begin_loop()
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        head(run.net(torch.ones(3, 2))).sum().backward()
+        optimizer.step(), run.end()
+    return printed.getvalue().strip()
+def modules_that_get_no_gradient():
+    "One trained before, a moving average, and one without gradients."
+    before, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
+    before(torch.ones(3, 2)).sum().backward()
+    run = Run()
+    average = copy.deepcopy(run.net)
+    run.model.begin_loop()
+    x = torch.ones(3, 2, requires_grad=True)
+    (frozen(run.net(x)) - average(x).detach() - before(x).detach()).sum().backward()
+    return run.end()
+
 # ---- batches ----
 def tensors_of_different_sizes():
     collate([(torch.ones(3), 0), (torch.ones(5), 1)])
@@ -410,6 +490,8 @@ DROPPED = "the gradients were dropped between loss.backward() and job.step(), as
 ADDED = 'since job.wrap() the parameter "{}" was added or unfrozen: do this before job.wrap()'
 REPLACED = 'since job.wrap() the parameter "{}" was replaced by another tensor'
 FROZEN = "the loop changed the frozen parameter \"target.{}\", but the cluster doesn't keep"
+OUTSIDE = "the backward pass gave a gradient to {}, which isn't in the module that job.wrap() got"
+NOTED = "disttrain: "
 NO_BOUNDS = "the function of job.wrap(constraint=...) doesn't keep each element of the parameter \"weight\" within bounds"
 SENTENCES = {
     "clamped": changed("0.weight"),
@@ -418,7 +500,7 @@ SENTENCES = {
     "one_value_by_numpy": changed("1.weight"),
     "clamped_after_the_last_step": changed("0.bias"),
     "a_set_sign_of_zero": changed("0.bias"),
-    "an_embedding_with_a_longest_norm": changed("weight"),
+    "an_embedding_with_a_longest_norm": 'the layer of the parameter "weight" changed it in place, because it has max_norm=...',
     "loaded_weights": changed("0.weight"),
     "a_vector_of_parameters": "\"0.weight\" isn't in the worker's memory any more",
     "one_value_of_a_large_model": changed("1.weight"),
@@ -439,6 +521,13 @@ SENTENCES = {
     "job.step(), and no zero_grad() between the two",
     "a_graph_that_is_kept_over_a_step": "RuntimeError: one of the variables needed for gradient computation has been modified",
     "frozen_within_the_loop": 'the loop froze the parameter "0.weight" (requires_grad = False), but the job trains it',
+    "a_scaled_loss_that_stays_scaled": "the gradients are 1024 times too large, because the loop scaled the loss by a",
+    "a_second_module": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
+    "a_second_module_made_in_the_loop": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
+    "layers_in_a_list": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [2, 2]'),
+    "a_parameter_of_no_module": OUTSIDE.format("a Parameter with the shape [1]"),
+    "a_second_module_with_an_optimizer": NOTED + OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
+    "a_tensor_that_needs_a_gradient": "(1, \"" + NOTED + "the backward pass gave a gradient to a Tensor with the shape [1]",
     "tensors_of_different_sizes": "the samples' field \"x\" can't be stacked: a sample has the shape [3] and another one [5]; "
     "pass a function that makes a batch of a list of samples, job.batches(dataset, collate=function)",
     "tensors_of_different_types": "the samples' field \"x\" can't be stacked: expected Tensor as element 1",
@@ -483,6 +572,11 @@ VALUES = {
     "gradients_scaled_by_hand": True,
     "a_graph_that_is_kept_within_a_step": 2.0,
     "frozen_for_a_part_of_a_step": "taken",
+    "a_scaled_loss_of_the_step_before": "taken",
+    "a_scaled_loss_unscaled": "taken",
+    "a_scaled_loss_unscaled_by_hand": "taken",
+    "a_scale_of_one": "taken",
+    "modules_that_get_no_gradient": "taken",
     "bare_tensors": (["x"], [2, 3]),
     "a_layer_without_parameters_added": "taken",
     "a_constant_registered": "taken",
@@ -560,7 +654,7 @@ class TorchChangesTest(unittest.TestCase):
     def test_a_script_that_runs_alone_gets_the_same_errors(self):
         for step, after, expected in (
             ("job.step(loss=loss)", "pass", None),
-            ("job.step(loss=loss)", "model.weight.data.clamp_(0, 0.5)", changed("weight")),
+            ("job.step(loss=loss)", "model.weight.data += 1", changed("weight")),
             ("model.zero_grad(); job.step(loss=loss)", "pass", DROPPED),
         ):
             done = run_code(PYTHON, SCRIPT.format(dtype="", wrap="", step=step, after=after))
@@ -580,6 +674,11 @@ class TorchChangesTest(unittest.TestCase):
             "job.step(loss=loss); opt.step(); opt.zero_grad()": no_loss,
             "job.step()": "job.step() got no loss; write job.step(loss=loss)",
             "opt.zero_grad(); job.step(loss=loss)": DROPPED,
+            "opt.step(lambda: loss)": "got the function <lambda>; expected the loss: no update rule of job.toml computes a",
+            "continue": "set train.accumulate in job.toml",
+            "job.step(loss=loss); job.step(loss=loss)": "job.step() was called without a batch, or twice for one",
+            "job.wrap(model)": "job.wrap() was called",
+            "torch.optim.lr_scheduler.StepLR(opt, 1)": "WrappedModule is not an Optimizer",
         }.items():
             with self.subTest(step):
                 # The error may come after the end of the step.
@@ -587,6 +686,17 @@ class TorchChangesTest(unittest.TestCase):
                 self.assertIn(expected, output)
         _, output = self.run_steps(1, step="opt.param_groups[0]['lr'] = 0.1")
         self.assertIn("AttributeError: what job.wrap() returned is no optimizer of torch.optim and has no \"param_groups\"", output)
+
+        message, _ = self.run_steps(1, step="opt.zero_grad(set_to_none=True)\n    model(batch.x).sum().backward()\n    job.step(loss=loss)")
+        self.assertEqual(message["type"], "finished")
+
+    def test_a_loop_that_is_not_the_jobs(self):
+        loop = "for batch in job.batches([torch.tensor([1.0]){dtype}] * 10):"
+        script = SCRIPT.replace(loop, "from types import SimpleNamespace\nfor batch in [SimpleNamespace(x=torch.ones(1))]:")
+        done = run_code(PYTHON, script.format(dtype="", wrap="", step="job.step(loss=loss)", after="pass"))
+        self.assertIn("job.step() was called outside the loop over job.batches(); write `for batch in", done.stderr)
+        done = run_code(PYTHON, "import disttrain, torch\njob = disttrain.init()\n" + 2 * "job.wrap(torch.nn.Linear(1, 1))\n")
+        self.assertIn("a job has one model: make one of both, such as torch.nn.ModuleDict({...})", done.stderr)
 
     def test_the_worker_gets_the_bounds(self):
         script = SCRIPT.format(dtype="", wrap=", constraint=lambda value: value.clamp(min=-0.5)", step="pass", after="pass")
