@@ -27,19 +27,21 @@ class LayerTracker:
         self._running = []
 
     @contextlib.contextmanager
-    def watch(self, on_exit=None):
-        """on_exit(name): called when a layer has returned."""
+    def watch(self, on_pause=None):
+        """on_pause(name): called when a layer has returned, or calls another one."""
         from torch.nn.modules import module as hooks
 
         def enter(module, arguments):
             if module in self._names:
+                if on_pause and self._running:
+                    on_pause(self._running[-1])
                 self._running.append(self.name_of(module))
 
         def leave(module, arguments, result):
             if module in self._names:
                 self._running.pop()
-                if on_exit:
-                    on_exit(self.name_of(module))
+                if on_pause:
+                    on_pause(self.name_of(module))
 
         self._running.clear()
         handles = [
@@ -65,11 +67,11 @@ class LayerTracker:
 class NamedErrors:
     """Turns an exception of the model into an ExportError that names the layer."""
 
-    def __init__(self, layers, doing, on_exit=None, hint=""):
+    def __init__(self, layers, doing, on_pause=None, hint=""):
         self._layers = layers
         self._doing = doing
         self._hint = hint
-        self._watch = layers.watch(on_exit)
+        self._watch = layers.watch(on_pause)
 
     def __enter__(self):
         self._watch.__enter__()

@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from disttrain.exporting.comparing import compare_trace
 from disttrain.exporting.cropping import decompositions
 from disttrain.exporting.errors import ExportError, FixedBatchError, NamedErrors, first_line
+from disttrain.exporting.places import line_of_user
 
 # Sizes of batches with which the conditions that a model makes about its batch are tried.
 TRIED_SIZES = [*range(2, 130), 200, 255, 256, 257, 500, 511, 512, 1000, 1024, 4096, 10000, 65536]
@@ -48,7 +49,7 @@ def _graph(functions, program, watch):
         )
     watched = _BatchWatch(environment, fakes[free].shape[0])
     doing = f"is traced for its program {program}"
-    named = NamedErrors(functions.described.layers, doing, watched.layer_ended, hint="; try to export to a .pt file")
+    named = NamedErrors(functions.described.layers, doing, watched.layer_paused, hint="; try to export to a .pt file")
     # With oneDNN, a recurrent layer becomes one operator, whose backward pass fails in compiled programs.
     with named, functions.described.unchanged_attributes(), torch.backends.mkldnn.flags(enabled=False), watch:
         graph = make_fx(getattr(functions, program), decompositions(), tracing_mode="symbolic")(*fakes)
@@ -69,7 +70,7 @@ class _BatchWatch:
         self._guards = 0
         self._fixed_in = None
 
-    def layer_ended(self, name):
+    def layer_paused(self, name):
         if self._fixed_in is None and self._problem():
             self._fixed_in = name
 
@@ -94,7 +95,8 @@ class _BatchWatch:
             if guard.expr.free_symbols <= {symbol} and index not in self._environment.of_operators:
                 bad = [size for size in TRIED_SIZES if not bool(guard.expr.xreplace({symbol: size}))]
                 if bad:
-                    return f"it needs {str(guard.expr).replace(str(symbol), 'batch')}, which {bad[0]} records don't fit"
+                    condition = str(guard.expr).replace(str(symbol), "batch")
+                    return f"it needs {condition}{self._environment.lines[index]}, which {bad[0]} records don't fit"
             self._guards += 1
         return None
 
@@ -106,12 +108,16 @@ class _Environment(ShapeEnv):
     def __init__(self):
         super().__init__()
         self.of_operators = set()
+        self.lines = {}  # index of a guard -> " at FILE:LINE (TEXT)" of the model's code, or ""
 
     def evaluate_expr(self, *arguments, **keywords):
         before = len(self.guards)
         result = super().evaluate_expr(*arguments, **keywords)
-        if len(self.guards) > before and _is_in_operator():
-            self.of_operators.update(range(before, len(self.guards)))
+        added = range(before, len(self.guards))
+        if added:
+            self.lines.update(dict.fromkeys(added, line_of_user(sys._getframe())))
+            if _is_in_operator():
+                self.of_operators.update(added)
         return result
 
 

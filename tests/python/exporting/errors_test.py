@@ -35,6 +35,18 @@ class FixedView(nn.Module):
         return hidden.view(4, 8) * 2
 
 
+class Distances(nn.Module):
+    """torch.cdist() takes another way for more than 25 records."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(6, 6)
+
+    def forward(self, x):
+        distances = torch.cdist(x, self.last.weight)
+        return self.last(distances)
+
+
 class BranchOnSize(nn.Module):
     def forward(self, hidden):
         return hidden * 2 if hidden.shape[0] > 3 else hidden
@@ -144,6 +156,10 @@ class ErrorsTest(unittest.TestCase):
         self.assert_refused('layer "middle" (BranchOnSize)', "which 2 records don't fit", model=Doubled(BranchOnSize()))
         text = "has another result than the model on a batch of 4 records"
         self.assert_refused(text, model=Doubled(BranchOnSize()), batch=example(3), ending=".pt")
+
+    def test_BranchBeforeALayerNamesTheLayerThatHasIt(self):
+        line = "distances = torch.cdist(x, self.last.weight)), which 26 records don't fit"
+        self.assert_refused("the model itself (Distances)", "it needs batch <= 25 at ", line, model=Distances())
 
     def test_SizeAsAConstantIsFound(self):
         self.assert_refused('layer "middle" (ConstantOfSize)', model=Doubled(ConstantOfSize()))
