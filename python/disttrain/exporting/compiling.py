@@ -54,7 +54,7 @@ def compile_program(module, example, name, cpu, say):
     say(f"export: {name}: compiling {len(module.graph.nodes)} operations for {cpu}; this takes a minute or more")
     start = time.monotonic()
     try:
-        with _settings(cpu), warnings.catch_warnings():
+        with _settings(cpu, module), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             files = torch._inductor.aot_compile(module, tuple(example), options={"aot_inductor.package": True})
     except Exception as error:  # the compilers of torch raise errors of many classes
@@ -141,7 +141,7 @@ def _keep(files, folder):
 
 
 @contextlib.contextmanager
-def _settings(cpu):
+def _settings(cpu, module):
     """AOTInductor's options: the number of threads is workerd's choice, and the code runs on all processors of `cpu`."""
     import torch._inductor.config as config
     import torch._inductor.cpp_builder as builder
@@ -166,11 +166,18 @@ def _settings(cpu):
     try:
         # By default AOTInductor changes the layout of images to channels_last around convolutions on a CPU. With the
         # backward pass in the same program, resnet18 was slower so: by a tenth for images of 32x32.
-        with config.patch({"cpp.dynamic_threads": True, "cpp.simdlen": width, "layout_optimization": False}):
+        options = {"cpp.dynamic_threads": True, "cpp.simdlen": width, "layout_optimization": False}
+        # In PyTorch 2.11 the pattern for x[torch.randperm(n)], as mixup has it, fails if n isn't a fixed number.
+        options["pattern_matcher"] = not _has_permutation(module)
+        with config.patch(options):
             yield
     finally:
         builder._get_optimization_cflags = flags_of
         vectors.valid_vec_isa_list = valid_vectors
+
+
+def _has_permutation(module):
+    return any(node.target is torch.ops.aten.randperm.default for node in module.graph.nodes)
 
 
 def _cpu_flags():

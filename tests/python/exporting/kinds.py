@@ -413,7 +413,21 @@ def scripted():
     return torch.jit.script(Deciding())
 
 
-# With random numbers.
+# With random numbers. compiled_kinds_test.py takes the first one, unless PART names others.
+@kind("mixup", vectors, is_random=True)
+class Mixup(nn.Module):
+    """Mixes each record with another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = of_vectors(nn.ReLU())
+
+    def forward(self, inputs):
+        if self.training:
+            inputs = 0.7 * inputs + 0.3 * inputs[torch.randperm(inputs.shape[0])]
+        return self.layers(inputs)
+
+
 simple("dropout", vectors, lambda: of_vectors(nn.Dropout(0.4), nn.ReLU(), nn.AlphaDropout(0.2)), is_random=True)
 simple("dropout_2d", images, lambda: of_images(nn.Dropout2d(0.4), nn.ReLU()), is_random=True)
 
