@@ -64,6 +64,9 @@ class LayerTracker:
         return self._running[-1] if self._running else None
 
 
+_NO_SPARSE = "; programs have no sparse tensors, so use dense ones (to_dense()), or let workers run your script (model.trainer)"
+
+
 class NamedErrors:
     """Turns an exception of the model into an ExportError that names the layer."""
 
@@ -82,7 +85,9 @@ class NamedErrors:
         if error is None or isinstance(error, ExportError) or not isinstance(error, Exception):
             return False
         where = layer or "the loss, the metrics or the backward pass"
-        raise ExportError(f"export: {where} fails when the model {self._doing}: {first_line(error)}{self._hint}") from error
+        found = first_line(error)
+        hint = _NO_SPARSE if "sparse" in found.lower() else self._hint
+        raise ExportError(f"export: {where} fails when the model {self._doing}: {found}{hint}") from error
 
 
 def check_folder(path):

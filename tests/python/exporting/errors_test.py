@@ -47,6 +47,15 @@ class Distances(nn.Module):
         return self.last(distances)
 
 
+class Calling(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, hidden):
+        return self.function(hidden)
+
+
 class BranchOnSize(nn.Module):
     def forward(self, hidden):
         return hidden * 2 if hidden.shape[0] > 3 else hidden
@@ -160,6 +169,11 @@ class ErrorsTest(unittest.TestCase):
     def test_BranchBeforeALayerNamesTheLayerThatHasIt(self):
         line = "distances = torch.cdist(x, self.last.weight)), which 26 records don't fit"
         self.assert_refused("the model itself (Distances)", "it needs batch <= 25 at ", line, model=Distances())
+
+    def test_SparseConstantGoesToNoFile(self):
+        matrix = torch.eye(8).to_sparse()
+        layer = Calling(lambda hidden: torch.sparse.mm(matrix, hidden.T).T)
+        self.assert_refused('layer "middle" (Calling)', "programs have no sparse tensors, so use dense", model=Doubled(layer))
 
     def test_SizeAsAConstantIsFound(self):
         self.assert_refused('layer "middle" (ConstantOfSize)', model=Doubled(ConstantOfSize()))
