@@ -92,6 +92,11 @@ class TorchModel:
                 f'job.wrap() got a module whose "{name}" is on the device meta, without values; expected values: call '
                 "module.to_empty(device=...) and initialize it before job.wrap()"
             )
+        if tensor.is_inference():
+            raise DisttrainError(
+                f'job.wrap() got a module whose "{name}" was made in torch.inference_mode(), so it can\'t be trained; make the '
+                "module outside of it"
+            )
         if tensor.is_complex() or tensor.layout != torch.strided:
             raise DisttrainError(
                 f'"{name}" is of type {tensor.dtype} and layout {tensor.layout}; expected a dense tensor of real numbers'

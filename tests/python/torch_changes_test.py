@@ -419,6 +419,10 @@ def a_module_compiled_by_torch():
     for _ in range(3):
         compiled(torch.ones(1, 2)).sum().backward(), run.end(), run.begin()
     return [variable.name for variable in run.model.variables]
+def a_module_made_in_inference_mode():
+    with torch.inference_mode():
+        net = nn.Linear(2, 1)
+    TorchModel(net, False)
 def a_module_in_data_parallel():
     TorchModel(nn.DataParallel(nn.Linear(2, 1)), False)
 def a_module_in_distributed_data_parallel():
@@ -542,6 +546,7 @@ SENTENCES = {
     "a_frozen_parameter_changed_by_data": FROZEN.format("bias"),
     "a_frozen_parameter_with_other_data": FROZEN.format("weight"),
     "a_flag_set": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
+    "a_module_made_in_inference_mode": 'job.wrap() got a module whose "weight" was made in torch.inference_mode()',
     "a_module_in_data_parallel": "job.wrap() got a DataParallel around a Linear; expected the module itself, without",
     "a_module_in_distributed_data_parallel": "job.wrap() got a DistributedDataParallel around a Linear; expected the module",
     "a_longest_norm": NO_BOUNDS,
