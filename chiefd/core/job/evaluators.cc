@@ -172,21 +172,22 @@ bool Evaluators::on_folder(Turn& turn, const FolderDone& done) {
     events_.tell(turn, "best_exported", 1,
                  "the best checkpoint so far is " + done.answer->exported + ": exported as best.safetensors");
   }
-  if (!warning.empty()) {
-    is_kept_ = false;
+  if (!warning.empty()) is_kept_ = false;
+  // A folder that can't be listed is asked again and again.
+  const bool is_news = std::exchange(folder_problem_, warning) != warning;
+  if (is_news && !warning.empty())
     events_.tell(
         turn, "best_export_failed", 2,
         "the best checkpoint couldn't be exported, or the folder couldn't keep what the evaluations found; the "
-        "job tries again after its next checkpoint: " +
+        "job tries again: " +
             warning);
-  }
   if (done.answer && warning.empty())
     on_kept(turn, *done.answer);
   else if (done.answer && done.answer->kept)
     kept_ = *done.answer->kept;
   if (done.answer) note_listed(turn, done.answer->kept.has_value());
   const bool is_kept = is_kept_;
-  persist(turn);
+  if (done.answer) persist(turn);
   is_kept_ = is_kept;  // the folder has the name of the exported checkpoint already
   check_final(turn);
   return true;

@@ -115,6 +115,7 @@ class Evaluators {
   EvaluationBook book_;
   std::vector<KeptCheckpoint> kept_;                // in the folder, ascending
   bool is_listed_ = true;                           // false: the folder couldn't be listed, so kept_ may lack some
+  std::string folder_problem_;                      // why the newest listing failed; "" if it didn't
   Instant list_again_;                              // if it couldn't: when the chief tries again
   std::optional<std::set<std::string>> inherited_;  // paths of those in it when this chief first listed it
   std::map<Member, Order> orders_;
