@@ -73,6 +73,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a folder couldn't be listed after a commit, so the chief didn't know the checkpoint", {51028506}},
     {"an answer changed parameters that a computation, which had begun early, was reading",
      {9112457, 9208690, 40000078}},
+    {"no worker was left for the records of a worker that was lost at the end", {74000607}},
     {"workers stopped before the stop was durable, and the next chief waited for their steps", {363904715819798922}},
     {"a step was committed after the last checkpoint of a job that was being stopped", {9206085}},
     {"workers that had finished didn't count for job.min_workers", {9112084}},

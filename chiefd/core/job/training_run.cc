@@ -14,6 +14,7 @@ TrainingRun::TrainingRun(JobParts& parts)
       rollbacks_(parts.rollbacks),
       generation_(parts.generation),
       workers_(parts.workers),
+      pauses_(parts.pauses),
       worker_figures_(parts.worker_figures),
       faults_(parts.faults),
       loans_(parts.loans),
@@ -100,6 +101,24 @@ void TrainingRun::check_end(Turn& turn) {
   // Training doesn't end while work of a lost worker is left, because another worker has to do this work.
   if (has_leases ? loans_.is_complete() : (progress_.report().finished || workers_.has_living()))
     ending_.on_all_finished(turn);
+}
+
+bool TrainingRun::lacks_workers_for_the_rest() const {
+  return stage_.is(Stage::kTrain) && !condition_.is_stopping() && !pauses_.is_short() &&
+         setup_.config().data.sharding == Sharding::kLease && loans_.is_allowed() && !loans_.is_complete() &&
+         workers_.unfinished().empty() && workers_.has_living();
+}
+
+// In sync, a worker finishes when it has used up the last block of its roster. It may do so just before it hears of the
+// roster without a lost worker, whose records are then lent again. The pause lets the pacer report the last steps.
+void TrainingRun::call_back_finished(Turn& turn) {
+  if (!lacks_workers_for_the_rest()) return idle_since_.reset();
+  if (!idle_since_) idle_since_ = turn.now;
+  if (turn.now - *idle_since_ < setup_.timeouts.silent + setup_.timeouts.heartbeat) return;
+  idle_since_.reset();
+  for (const Member& worker : workers_.living())
+    membership_.lose(turn, worker, "it has finished, but records of a lost worker are left; it joins again",
+                     Loss::kLeft);
 }
 
 bool TrainingRun::is_evaluating(const Tasks& tasks) const {

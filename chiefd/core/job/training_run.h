@@ -1,6 +1,8 @@
 // Handles a job while it trains: the reports of its pacer and workers, and the end of training.
 #pragma once
 
+#include <optional>
+
 #include "chiefd/core/job/turn.h"
 #include "common/messages/control.h"
 
@@ -17,6 +19,7 @@ class Invitations;
 class Launch;
 class Loans;
 class Membership;
+class Pauses;
 class Progress;
 class Quorum;
 class Reclaim;
@@ -37,11 +40,15 @@ class TrainingRun {
 
   // Ends the training if all workers have finished, or if neither a worker nor any work is left.
   void check_end(Turn& turn);
+  // At each tick. If all workers have finished but records are left, because a worker was lost at the end, removes
+  // those that are there. They come back as other members, and do the rest.
+  void call_back_finished(Turn& turn);
   // True if a worker is evaluating. The other workers may wait for it.
   bool is_evaluating(const Tasks& tasks) const;
 
  private:
   void note_pacer(Turn& turn, const PacerReport& report);
+  bool lacks_workers_for_the_rest() const;
 
   const JobSetup& setup_;
   StageWait& stage_;
@@ -50,6 +57,7 @@ class TrainingRun {
   Rollbacks& rollbacks_;
   const GenerationPlan& generation_;
   Workers& workers_;
+  const Pauses& pauses_;
   WorkerFigures& worker_figures_;
   Faults& faults_;
   Loans& loans_;
@@ -62,6 +70,8 @@ class TrainingRun {
   FinalCheckpoint& final_checkpoint_;
   Launch& launch_;
   Ending& ending_;
+
+  std::optional<Instant> idle_since_;  // all workers have finished, but records are left
 };
 
 }  // namespace disttrain::chiefd

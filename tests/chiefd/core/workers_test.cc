@@ -22,6 +22,28 @@ TEST_F(WorkersTest, LostWorkerInSyncShrinksTheRosterAndItsBlocksAreLentAnew) {
   EXPECT_EQ(grant.lease->ranks, 1u);
 }
 
+// worker/0 has used up the blocks of the roster that had worker/1, and doesn't hear of the next roster in time.
+TEST_F(WorkersTest, FinishedWorkerIsCalledBackForTheRecordsOfALostOne) {
+  const JobId job = train(job_config("a", Mode::kSync));
+  for (int i = 0; i < 100; ++i) ask(job, worker(0));
+  report_pacer(49, 0, {EpochLedger{0, {{0, 980}}}});
+  kill(worker(1));
+  finish(job, worker(0));
+  report_pacer(49, 0, {EpochLedger{0, {{0, 980}}}});
+  pass(seconds(5));
+  ASSERT_FALSE(sent<CloseJob>(worker(0)).empty());
+  EXPECT_TRUE(sent<CloseJob>(worker(0)).back().removed);
+  restart(worker(0));
+  pass(seconds(2));
+  ask(job, worker(0));
+  std::vector<LeaseGrant> grants = sent<LeaseGrant>(worker(0));
+  const RosterVersion newest = sent<SetRoster>(ps(0)).back().roster.version;
+  std::erase_if(grants, [&](const LeaseGrant& grant) { return !grant.lease || grant.lease->roster != newest; });
+  ASSERT_FALSE(grants.empty());
+  EXPECT_EQ(records_of({grants.back()}), 20u) << "a grant may be repeated";
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(WorkersTest, RosterIsDurableBeforeThePacerHearsOfIt) {
   train(job_config("a"));
   disk_is_held_ = true;
