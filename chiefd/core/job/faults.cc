@@ -65,36 +65,69 @@ std::string traceback_in(std::string_view text) {
   return exception.empty() ? "" : exception + " at " + place;
 }
 
+// The beginning of such a reason, up to the exit code or the signal's name. A signal that somebody may have sent, such
+// as the kernel when memory is short, isn't a fault of the trainer.
+std::string end_in(std::string_view text) {
+  constexpr std::string_view kEnd = "the trainer ended with exit code ";
+  constexpr std::string_view kKilled = "the trainer was killed by signal ";
+  if (const std::size_t at = text.find(kEnd); at != std::string_view::npos) {
+    const std::string_view end = text.substr(at);
+    return std::string(end.substr(0, end.find_first_not_of("0123456789", kEnd.size())));
+  }
+  const std::size_t at = text.find(kKilled);
+  if (at == std::string_view::npos) return "";
+  const std::string_view killed = text.substr(at);
+  for (const std::string_view name : {"(SIGSEGV)", "(SIGABRT)", "(SIGBUS)", "(SIGILL)", "(SIGFPE)"})
+    if (const std::size_t found = killed.find(name); found < kKilled.size() + 8)
+      return std::string(killed.substr(0, found + name.size()));
+  return "";
+}
+
 }  // namespace
 
-std::string fault_of(ErrorCode code, const std::string& reason) {
+Fault fault_of(ErrorCode code, const std::string& reason) {
   const std::string text = unfolded(reason);
   // A trainer that was killed, or that hangs, may have printed a traceback before, of an exception that it caught.
   const bool ended_by_itself = text.find("the trainer ended with exit code ") != std::string::npos;
   std::string fault = ended_by_itself ? traceback_in(text) : "";
   if (fault.empty() && code == ErrorCode::kFailed) fault = text.substr(0, text.find('\n'));
-  return std::string(cut_text(fault, kMostBytes));
+  const bool is_own = !fault.empty();
+  if (!is_own) fault = end_in(text);
+  return {std::string(cut_text(fault, kMostBytes)), is_own};
 }
 
-Faults::Verdict Faults::note(Instant now, const Member& worker, const std::string& fault,
-                             const std::set<TaskId>& living, Duration window) {
+Faults::Verdict Faults::note(Instant now, const Member& worker, const Fault& fault, const std::set<TaskId>& living,
+                             Duration window) {
+  constexpr std::size_t kMost = 3;
   std::erase_if(entries_, [&](const auto& entry) { return entry.second.at + window < now; });
   Entry& own = entries_[worker.task];
-  own = Entry{worker, fault, own.fault == fault ? own.times + 1 : 1, now};
+  const bool is_same = own.fault == fault;
+  own = Entry{worker, fault, is_same ? own.times + 1 : 1, now, is_same && own.made_steps};
   std::size_t times = 0;
-  for (const auto& [task, entry] : entries_) times += entry.fault == fault ? entry.times : 0;
+  std::size_t fewest = own.times;
+  bool made_steps = false;
+  for (const auto& [task, entry] : entries_) {
+    if (entry.fault != fault) continue;
+    times += entry.times;
+    made_steps = made_steps || entry.made_steps;
+  }
   const bool is_every = std::all_of(living.begin(), living.end(), [&](TaskId task) {
     const auto entry = entries_.find(task);
-    return entry != entries_.end() && entry->second.fault == fault;
+    if (entry == entries_.end() || entry->second.fault != fault) return false;
+    fewest = std::min(fewest, entry->second.times);
+    return true;
   });
-  if (is_every && times > 1) return Verdict::kEveryWorker;
-  return own.times > 1 ? Verdict::kAgain : Verdict::kFirst;
+  const bool is_certain = fault.is_own && !made_steps;
+  if (is_every && (is_certain ? times > 1 : fewest >= kMost)) return Verdict::kEveryWorker;
+  return own.times >= (own.made_steps ? kMost : 2) ? Verdict::kAgain : Verdict::kFirst;
 }
 
 void Faults::note_steps(const Member& worker, std::uint64_t steps) {
   if (steps == 0 || entries_.empty()) return;
   const auto entry = entries_.find(worker.task);
-  if (entry != entries_.end() && entry->second.member != worker) entries_.erase(entry);
+  if (entry == entries_.end() || entry->second.member == worker) return;
+  entry->second.made_steps = true;
+  if (steps >= kManySteps) entries_.erase(entry);
 }
 
 }  // namespace disttrain::chiefd

@@ -15,32 +15,44 @@
 
 namespace disttrain::chiefd {
 
-// Names the fault of a worker that has failed for this reason (TaskFailed). If its trainer has ended with a Python
-// traceback: the exception and the line that raised it, such as "ValueError at /job/train.py:10 in <module>". For
-// another failure of code kFailed: the reason's first line. Otherwise "": another task may be the cause. Without values
-// that differ from worker to worker, and at most 500 bytes long.
-std::string fault_of(ErrorCode code, const std::string& reason);
+struct Fault {
+  // Without values that differ from worker to worker, and at most 500 bytes long. "": none is known.
+  std::string what;
+  bool is_own = false;  // false: another task may be the cause
+
+  bool operator==(const Fault&) const = default;
+};
+
+// The fault of a worker that has failed for this reason (TaskFailed). If its trainer has ended with a Python traceback:
+// the exception and the line that raised it, such as "ValueError at /job/train.py:10 in <module>". For another failure
+// of code kFailed: the reason's first line. If the trainer has ended by itself or crashed: its exit code or signal, and
+// then another task may be the cause.
+Fault fault_of(ErrorCode code, const std::string& reason);
 
 class Faults {
  public:
   enum class Verdict {
     kFirst,        // the worker may do better in another try
-    kAgain,        // the worker has failed in this way twice, without a step between
-    kEveryWorker,  // each worker has failed in this way, and there were at least two such failures
+    kAgain,        // the worker has failed in this way twice, or three times if it made steps between
+    kEveryWorker,  // each worker has failed in this way: at least two such failures, or three by each if one of them
+                   // made steps between, or if another task may be the cause
   };
-  // Notes that the worker has failed by this fault (fault_of()). `living`: the workers that take part, with or
-  // without this one. A failure counts until the worker makes a step as another member, for at most `window`.
-  Verdict note(Instant now, const Member& worker, const std::string& fault, const std::set<TaskId>& living,
-               Duration window);
+  // Notes that the worker has failed by this fault. `living`: the workers that take part, with or without this one. A
+  // failure counts for at most `window`, and until the worker has made kManySteps as another member.
+  Verdict note(Instant now, const Member& worker, const Fault& fault, const std::set<TaskId>& living, Duration window);
   // The worker has made so many steps since it joined.
   void note_steps(const Member& worker, std::uint64_t steps);
+
+  // A worker that has made so many steps was past the place of its last failure.
+  static constexpr std::uint64_t kManySteps = 100;
 
  private:
   struct Entry {
     Member member;
-    std::string fault;
+    Fault fault;
     std::size_t times = 0;  // in a row
     Instant at;
+    bool made_steps = false;  // between these failures
   };
   std::map<TaskId, Entry> entries_;
 };

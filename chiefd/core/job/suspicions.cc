@@ -45,16 +45,25 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
     if (may_pass(failed.code)) return recovery_.recover(turn, {from.task, failed.reason});
   }
   // After kUnavailable another task may be the cause, unless the worker itself lacks something.
-  const std::string fault = fault_of(failed.code, failed.reason);
-  const bool is_own = failed.code != ErrorCode::kUnavailable || !fault.empty();
+  const Fault fault = fault_of(failed.code, failed.reason);
+  const bool is_own = failed.code != ErrorCode::kUnavailable || fault.is_own;
   if (stage_.is(Stage::kOpen) && is_own && workers_.is_taking_part(from) && start_failures_.may_spare(from))
     return start_failures_.note(turn, from, error, true);
   // The worker's trainer has raised an exception in an evaluation.
   const bool raised = failed.code == ErrorCode::kFailed && workers_.is_taking_part(from);
   if (raised && stage_.is(Stage::kEvaluate)) return ending_.on_evaluation_failed(turn, from, error);
   if (failed.code != ErrorCode::kUnavailable && !raised) return ending_.fail(turn, error, from.task);
-  if (stage_.is(Stage::kTrain) && workers_.is_taking_part(from) && !fault.empty())
-    return on_own_fault(turn, from, fault, failed.reason);
+  if (stage_.is(Stage::kTrain) && workers_.is_taking_part(from) && !fault.what.empty()) {
+    const Faults::Verdict verdict =
+        faults_.note(turn.now, from, fault, living_workers(), setup_.config().job.restart_window);
+    if (verdict == Faults::Verdict::kEveryWorker)
+      return ending_.fail(
+          turn,
+          Error{ErrorCode::kFailed,
+                "each worker has failed in the same way, so another try would fail too: " + failed.reason},
+          from.task);
+    if (fault.is_own) return on_own_fault(turn, from, verdict, failed.reason);
+  }
   // The task may have failed because it lost another task of the job. Then the other task is the root cause. So the
   // chief probes all other tasks.
   if (!suspicions_.try_emplace(from, Suspicion{error, turn.now}).second) return;
@@ -77,7 +86,7 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
     if (condition_.has_ended() || stage_.is(Stage::kClose)) return true;
   }
   // While a worker opens its channels, another task may be the cause. So the worker may try again.
-  if (is_invited || failed.code != ErrorCode::kUnavailable || !fault_of(failed.code, failed.reason).empty())
+  if (is_invited || failed.code != ErrorCode::kUnavailable || fault_of(failed.code, failed.reason).is_own)
     start_failures_.leave_out(turn, from, failed.reason);
   else
     events_.tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + failed.reason, from.task);
@@ -96,21 +105,20 @@ void Suspicions::retry_later(Turn& turn, const Member& from, const std::string& 
 }
 
 // No other task is the cause of such a failure, so the chief needn't wait for the other tasks.
-void Suspicions::on_own_fault(Turn& turn, const Member& from, const std::string& fault, const std::string& reason) {
-  std::set<TaskId> living;
-  for (const Member& worker : workers_.living()) living.insert(worker.task);
-  const Faults::Verdict verdict = faults_.note(turn.now, from, fault, living, setup_.config().job.restart_window);
-  if (verdict == Faults::Verdict::kEveryWorker)
-    return ending_.fail(
-        turn,
-        Error{ErrorCode::kFailed, "each worker has failed in the same way, so another try would fail too: " + reason},
-        from.task);
+void Suspicions::on_own_fault(Turn& turn, const Member& from, Faults::Verdict verdict, const std::string& reason) {
+  std::set<TaskId> living = living_workers();
   membership_.lose(turn, from, reason);
   if (condition_.has_ended() || stage_.is(Stage::kClose)) return;
   living.erase(from.task);
   const bool has_others = living.size() >= setup_.least_workers();
   if (verdict == Faults::Verdict::kAgain && has_others && !setup_.waits_for_lost())
     start_failures_.leave_out(turn, from, reason);
+}
+
+std::set<TaskId> Suspicions::living_workers() const {
+  std::set<TaskId> living;
+  for (const Member& worker : workers_.living()) living.insert(worker.task);
+  return living;
 }
 
 // A ps couldn't create its shards. Returns true if another attempt may succeed: its disk may recover, or a folder that

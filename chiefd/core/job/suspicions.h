@@ -8,7 +8,10 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
 
+#include "chiefd/core/job/faults.h"
 #include "chiefd/core/job/turn.h"
 #include "common/messages/control.h"
 #include "common/result.h"
@@ -20,7 +23,6 @@ class CheckpointFolder;
 class Condition;
 class Ending;
 class EventLog;
-class Faults;
 class Gathering;
 class GenerationPlan;
 class JobMembers;
@@ -49,7 +51,8 @@ class Suspicions {
     Error error;
     Instant since;
   };
-  void on_own_fault(Turn& turn, const Member& from, const std::string& fault, const std::string& reason);
+  void on_own_fault(Turn& turn, const Member& from, Faults::Verdict verdict, const std::string& reason);
+  std::set<TaskId> living_workers() const;
   bool refuses_to_join(Turn& turn, const Member& from, const TaskFailed& failed);
   void retry_later(Turn& turn, const Member& from, const std::string& reason);
   bool is_settled(const Turn& turn, const Member& from, Instant since) const;

@@ -10,7 +10,8 @@ struct Failure {
   std::string reason;
 };
 std::string fault_of(const Failure& failure) {
-  return chiefd::fault_of(failure.code, failure.reason);
+  const Fault fault = chiefd::fault_of(failure.code, failure.reason);
+  return fault.is_own ? fault.what : "";
 }
 
 Failure trainer_error(const std::string& lines, const std::string& step = "1001") {
@@ -78,6 +79,13 @@ TEST(Fault, OfAFailureWithoutATrainerIsItsFirstLine) {
 
 TEST(Fault, HasABound) {
   EXPECT_LE(fault_of({ErrorCode::kFailed, std::string(10000, 'x')}).size(), 500u);
+}
+
+TEST(Fault, EndOfATrainerMayHaveAnotherCause) {
+  for (const std::string end : {"the trainer ended with exit code 3", "the trainer was killed by signal 11 (SIGSEGV)"})
+    EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, "computing a step: " + end + "; its last lines:\n  " + end),
+              (Fault{end, false}));
+  EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, "the trainer was killed by signal 9 (SIGKILL)").what, "");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Workers that can't take part in a job's start: they lack memory, a device, a library or the data. The others go on.
 #include <tuple>
 
+#include "chiefd/core/job/faults.h"
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {
@@ -403,15 +404,47 @@ TEST_F(FaultsTest, OnlyWorkerMayTryOnceMore) {
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
 
-TEST_F(FaultsTest, WorkerThatMakesAStepBetweenBeginsAnew) {
+TEST_F(FaultsTest, WorkerThatMakesManyStepsBetweenBeginsAnew) {
   const JobId job = train(job_config("a"), 1);
   for (int times = 0; times < 4; ++times) {
     raise(job, worker(0));
     come_back(worker(0));
-    heartbeats_[worker(0)].steps = 3;
+    heartbeats_[worker(0)].steps = Faults::kManySteps;
     pass(seconds(1));
     EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   }
+}
+
+// For example, a script that fails in each second step.
+TEST_F(FaultsTest, WorkersThatMakeAFewStepsBetweenMayTryTwiceMore) {
+  const JobId job = train(job_config("a"), 2);
+  for (int times = 1; times <= 3; ++times)
+    for (const TaskId task : {worker(0), worker(1)}) {
+      ASSERT_EQ(status(job).state, JobState::kRunning) << times << ": " << status(job).reason;
+      raise(job, task);
+      if (times == 3 && task == worker(1)) break;
+      come_back(task);
+      heartbeats_[task].steps = 3;
+      pass(seconds(1));
+    }
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_TRUE(status(job).root_cause->reason.starts_with("each worker has failed in the same way"));
+}
+
+// Both may end because another task was lost.
+TEST_F(FaultsTest, ExitCodesAreNoProofBeforeTheThirdOfEachWorker) {
+  const JobId job = train(job_config("a"), 2);
+  int times = 0;
+  for (; times < 10 && status(job).state != JobState::kFailed; ++times)
+    for (const TaskId task : {worker(0), worker(1)}) {
+      say(task, TaskFailed{job, generation(job), ErrorCode::kUnavailable,
+                           "computing a step: the trainer ended with exit code 3; it printed nothing"});
+      pass(seconds(3));
+      if (status(job).state != JobState::kFailed) come_back(task);
+    }
+  EXPECT_EQ(times, 3);
+  EXPECT_TRUE(status(job).root_cause->reason.starts_with("each worker has failed in the same way"))
+      << status(job).reason;
 }
 
 TEST_F(FaultsTest, OtherExceptionsAreCountedApart) {
