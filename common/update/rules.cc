@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "common/check.h"
 #include "common/update/magnitude.h"
@@ -9,64 +10,93 @@
 namespace disttrain::update {
 namespace {
 
+// The gradient's preparation. Most jobs have neither a limit nor a decay, and then a third of the loop's instructions
+// would be for these alone. The loops are compiled for both.
 template <typename T>
-DISTTRAIN_INLINE_BODY T prepared(GradientTerms<T> terms, T gradient, T parameter) {
-  T g = terms.scale * gradient;
-  g = g < -terms.limit ? -terms.limit : g;  // a NaN stays a NaN, because both conditions are false
-  g = g > terms.limit ? terms.limit : g;
-  return g + terms.decay * parameter;
+struct AllTerms {
+  GradientTerms<T> terms;
+  DISTTRAIN_INLINE_BODY T operator()(T gradient, T parameter) const {
+    T g = terms.scale * gradient;
+    g = g < -terms.limit ? -terms.limit : g;  // a NaN stays a NaN, because both conditions are false
+    g = g > terms.limit ? terms.limit : g;
+    return g + terms.decay * parameter;
+  }
+};
+template <typename T>
+struct ScaleAlone {
+  T scale;
+  DISTTRAIN_INLINE_BODY T operator()(T gradient, T) const { return scale * gradient; }
+};
+
+template <typename T, typename Run>
+void with_preparation(GradientTerms<T> terms, const Run& run_loop) {
+  if (terms.decay == T{0} && terms.limit == std::numeric_limits<T>::infinity())
+    run_loop(ScaleAlone<T>{terms.scale});
+  else
+    run_loop(AllTerms<T>{terms});
 }
 
 // Loops of rules with 0, 1 and 2 slots. An `Element` computes one element by the rule's formula: element(p, g,
-// slots...). It returns the flags of what it has written (magnitude.h). If a slot can't be large or a NaN unless p or
-// another slot is, its flag is left out.
-template <typename T, typename Element>
+// slots...). It returns the sum of the magnitudes of what it has written (magnitude.h). If a slot can't be large or a
+// NaN unless p or another slot is, it is left out. The pragma lets the compiler add in any order, and so make vectors.
+template <typename T, typename Prepare, typename Element>
 struct Loop0 {
-  GradientTerms<T> terms;
+  Prepare prepare;
   Element element;
   DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, std::size_t n,
-                                        Flags<T>* __restrict out) const {
-    Flags<T> flags = 0;
-    for (std::size_t i = 0; i < n; ++i) flags |= element(p[i], prepared(terms, gradient[i], p[i]));
-    *out = flags;
+                                        T* __restrict out) const {
+    // In a core's cache, this loop is so fast that the additions to one sum would wait for each other. So there are
+    // two. In memory, four streams would be slower than two.
+    constexpr std::size_t kInCache = 1 << 15;
+    const std::size_t half = n <= kInCache ? n / 2 : 0;
+    T sum = 0;
+    T more = 0;
+#pragma omp simd reduction(+ : sum, more)
+    for (std::size_t i = 0; i < half; ++i) {
+      sum += element(p[i], prepare(gradient[i], p[i]));
+      more += element(p[half + i], prepare(gradient[half + i], p[half + i]));
+    }
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t i = 2 * half; i < n; ++i) sum += element(p[i], prepare(gradient[i], p[i]));
+    sum += more;
+    *out = sum;
   }
 };
 
-template <typename T, typename Element>
+template <typename T, typename Prepare, typename Element>
 struct Loop1 {
-  GradientTerms<T> terms;
+  Prepare prepare;
   Element element;
   DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, T* __restrict slot,
-                                        std::size_t n, Flags<T>* __restrict out) const {
-    Flags<T> flags = 0;
-    for (std::size_t i = 0; i < n; ++i) flags |= element(p[i], prepared(terms, gradient[i], p[i]), slot[i]);
-    *out = flags;
+                                        std::size_t n, T* __restrict out) const {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t i = 0; i < n; ++i) sum += element(p[i], prepare(gradient[i], p[i]), slot[i]);
+    *out = sum;
   }
 };
 
-template <typename T, typename Element>
+template <typename T, typename Prepare, typename Element>
 struct Loop2 {
-  GradientTerms<T> terms;
+  Prepare prepare;
   Element element;
   DISTTRAIN_INLINE_BODY void operator()(T* __restrict p, const T* __restrict gradient, T* __restrict slot0,
-                                        T* __restrict slot1, std::size_t n, Flags<T>* __restrict out) const {
-    Flags<T> flags = 0;
-    for (std::size_t i = 0; i < n; ++i) flags |= element(p[i], prepared(terms, gradient[i], p[i]), slot0[i], slot1[i]);
-    *out = flags;
+                                        T* __restrict slot1, std::size_t n, T* __restrict out) const {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::size_t i = 0; i < n; ++i) sum += element(p[i], prepare(gradient[i], p[i]), slot0[i], slot1[i]);
+    *out = sum;
   }
 };
-
-template <typename T>
-bool is_small(Flags<T> flags) {
-  return (flags & kHighestBit<T>) == 0;
-}
 
 template <typename T, typename Element>
 bool run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::span<T> p, std::span<const T> gradient) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
-  Flags<T> flags = 0;
-  run(width, Loop0<T, Element>{terms, element}, p.data(), gradient.data(), p.size(), &flags);
-  return is_small<T>(flags);
+  T sum = 0;
+  with_preparation(terms, [&]<typename Prepare>(Prepare prepare) {
+    run(width, Loop0<T, Prepare, Element>{prepare, element}, p.data(), gradient.data(), p.size(), &sum);
+  });
+  return is_small(sum);
 }
 
 template <typename T, typename Element>
@@ -74,9 +104,11 @@ bool run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::s
               std::span<T> slot) {
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot.size(), p.size());
-  Flags<T> flags = 0;
-  run(width, Loop1<T, Element>{terms, element}, p.data(), gradient.data(), slot.data(), p.size(), &flags);
-  return is_small<T>(flags);
+  T sum = 0;
+  with_preparation(terms, [&]<typename Prepare>(Prepare prepare) {
+    run(width, Loop1<T, Prepare, Element>{prepare, element}, p.data(), gradient.data(), slot.data(), p.size(), &sum);
+  });
+  return is_small(sum);
 }
 
 template <typename T, typename Element>
@@ -85,18 +117,20 @@ bool run_rule(VectorWidth width, GradientTerms<T> terms, Element element, std::s
   DISTTRAIN_CHECK_EQ(gradient.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot0.size(), p.size());
   DISTTRAIN_CHECK_EQ(slot1.size(), p.size());
-  Flags<T> flags = 0;
-  run(width, Loop2<T, Element>{terms, element}, p.data(), gradient.data(), slot0.data(), slot1.data(), p.size(),
-      &flags);
-  return is_small<T>(flags);
+  T sum = 0;
+  with_preparation(terms, [&]<typename Prepare>(Prepare prepare) {
+    run(width, Loop2<T, Prepare, Element>{prepare, element}, p.data(), gradient.data(), slot0.data(), slot1.data(),
+        p.size(), &sum);
+  });
+  return is_small(sum);
 }
 
 template <typename T>
 struct SgdElement {
   T rate;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g) const {
     p -= rate * g;
-    return flag_of(p);
+    return std::abs(p);
   }
 };
 
@@ -104,10 +138,10 @@ template <typename T>
 struct MomentumElement {
   T rate;
   T momentum;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& velocity) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& velocity) const {
     velocity = momentum * velocity + g;
     p -= rate * velocity;
-    return flag_of(p) | flag_of(velocity);
+    return std::abs(p) + std::abs(velocity);
   }
 };
 
@@ -115,10 +149,10 @@ template <typename T>
 struct NesterovElement {
   T rate;
   T momentum;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& velocity) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& velocity) const {
     velocity = momentum * velocity + g;
     p -= rate * (g + momentum * velocity);
-    return flag_of(p) | flag_of(velocity);
+    return std::abs(p) + std::abs(velocity);
   }
 };
 
@@ -126,59 +160,60 @@ template <typename T>
 struct AdagradElement {
   T rate;
   T epsilon;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& squares) const {
     squares += g * g;
     p -= rate * g / (std::sqrt(squares) + epsilon);
-    return flag_of(p) | flag_of_positive(squares);
+    return std::abs(p) + squares;
   }
 };
 
 template <typename T>
 struct RmspropElement {
   RmspropNumbers<T> n;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& squares) const {
     squares = n.rho * squares + n.one_minus_rho * (g * g);
     p -= n.rate * g / (std::sqrt(squares) + n.epsilon);
-    return flag_of(p) | flag_of_positive(squares);
+    return std::abs(p) + squares;
   }
 };
 
 template <typename T>
 struct RmspropWithMomentumElement {
   RmspropNumbers<T> n;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares, T& velocity) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& squares, T& velocity) const {
     squares = n.rho * squares + n.one_minus_rho * (g * g);
     velocity = n.momentum * velocity + g / (std::sqrt(squares) + n.epsilon);
     p -= n.rate * velocity;
-    return flag_of(p) | flag_of(velocity) | flag_of_positive(squares);
+    return std::abs(p) + std::abs(velocity) + squares;
   }
 };
 
 template <typename T>
 struct AdamElement {
   AdamNumbers<T> n;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& first, T& second) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& first, T& second) const {
     first = n.beta1 * first + n.one_minus_beta1 * g;
     second = n.beta2 * second + n.one_minus_beta2 * (g * g);
     p = n.keep * p - n.rate * first / (std::sqrt(second) * n.root_scale + n.epsilon);
-    return flag_of(p) | flag_of_positive(second);
+    return std::abs(p) + second;
   }
 };
 
-template <typename T>
+template <typename T, typename Prepare>
 struct LambMoments {
-  GradientTerms<T> terms;
+  Prepare prepare;
   LambNumbers<T> n;
   DISTTRAIN_INLINE_BODY void operator()(const T* __restrict gradient, T* __restrict first, T* __restrict second,
-                                        std::size_t count, Flags<T>* __restrict out) const {
-    Flags<T> flags = 0;
+                                        std::size_t count, T* __restrict out) const {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
     for (std::size_t i = 0; i < count; ++i) {
-      const T g = prepared(terms, gradient[i], T{0});
+      const T g = prepare(gradient[i], T{0});
       first[i] = n.beta1 * first[i] + n.one_minus_beta1 * g;
       second[i] = n.beta2 * second[i] + n.one_minus_beta2 * (g * g);
-      flags |= flag_of(second[i]);
+      sum += second[i];
     }
-    *out = flags;
+    *out = sum;
   }
 };
 
@@ -195,7 +230,7 @@ struct LambDirection {
 template <typename T>
 struct FtrlElement {
   FtrlNumbers<T> n;
-  DISTTRAIN_INLINE_BODY Flags<T> operator()(T& p, T g, T& squares, T& linear) const {
+  DISTTRAIN_INLINE_BODY T operator()(T& p, T g, T& squares, T& linear) const {
     const T before = std::sqrt(kFtrlInitialSquares<T> + squares);
     squares += g * g;
     const T root = std::sqrt(kFtrlInitialSquares<T> + squares);
@@ -204,7 +239,7 @@ struct FtrlElement {
     const T shrunk = linear - std::copysign(n.l1, linear);
     const T next = -shrunk / (root * n.one_over_rate + n.twice_l2);
     p = std::abs(linear) <= n.l1 ? T{0} : next;  // a NaN stays a NaN, because the condition is false
-    return flag_of(p) | flag_of_positive(squares);
+    return std::abs(p) + squares;
   }
 };
 
@@ -257,10 +292,12 @@ bool lamb_moments(GradientTerms<T> terms, LambNumbers<T> numbers, std::span<cons
                   std::span<T> first_moment, std::span<T> second_moment, VectorWidth width) {
   DISTTRAIN_CHECK_EQ(first_moment.size(), gradient.size());
   DISTTRAIN_CHECK_EQ(second_moment.size(), gradient.size());
-  Flags<T> flags = 0;
-  run(width, LambMoments<T>{terms, numbers}, gradient.data(), first_moment.data(), second_moment.data(),
-      gradient.size(), &flags);
-  return is_small<T>(flags);
+  T sum = 0;
+  with_preparation(terms, [&]<typename Prepare>(Prepare prepare) {
+    run(width, LambMoments<T, Prepare>{prepare, numbers}, gradient.data(), first_moment.data(), second_moment.data(),
+        gradient.size(), &sum);
+  });
+  return is_small(sum);
 }
 
 template <typename T>
