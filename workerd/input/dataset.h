@@ -56,9 +56,10 @@ struct Source {
   std::string tokenizer;      // text: the file that makes tokens of it; "": its bytes are the tokens
   std::uint64_t window = 65;  // text: tokens of a record
   std::uint64_t stride = 64;  // text: tokens from the begin of a record to that of the next one
-  // For csv files without [data.columns]. For a test set, the names of the training set's labels, so that both sets give
-  // a label the same number: label i has the name label_names[i]. Empty: the labels of the training set are numbers, so
-  // those of the test set must be, too. Nothing: labels may be numbers, or texts, which are numbered in sorted order.
+  // For csv files without [data.columns]. For a test set, the names of the training set's labels, so that both sets
+  // give a label the same number: label i has the name label_names[i]. Empty: the labels of the training set are
+  // numbers, so those of the test set must be, too. Nothing: labels may be numbers, or texts, which are numbered in
+  // sorted order.
   std::optional<std::vector<std::string>> label_names;
   // What becomes of each column, and the words that mean that a value is missing.
   std::vector<ColumnSection> columns;

@@ -116,8 +116,7 @@ void Reclaim::go_on(Turn& turn) {
   for (const Member& worker : workers_.unfinished()) {
     turn.send(worker.task, StartJob{setup_.id, generation_.number()});
     turn.send(worker.task, PauseJob{setup_.id, generation_.number(), holds_workers, "the chief is back"});
-    if (condition_.is_stopping())
-      held_.send_behind_all(turn, worker.task, StopJob{setup_.id, generation_.number()});
+    if (condition_.is_stopping()) held_.send_behind_all(turn, worker.task, StopJob{setup_.id, generation_.number()});
   }
   events_.tell(turn, kReclaimed, 1,
                "a new chief goes on with the job, which has " + std::to_string(workers_.unfinished().size()) +

@@ -256,20 +256,18 @@ Status check_present(const std::vector<ColumnSection>& columns, const std::vecto
 Result<std::unique_ptr<RecordSource>> open_parquet_records(const Source& source,
                                                            const std::vector<std::string>& paths) {
   const std::vector<WantedColumn> wanted = wanted_columns(source.columns, source.missing);
-  Result<std::vector<GroupsOfFile>> groups =
-      read_parallel<GroupsOfFile>(paths, [&](const std::string& path) -> Result<GroupsOfFile> {
-        if (source.is_cancelled && source.is_cancelled()) return fail(ErrorCode::kTemporary, path + ": cancelled");
-        const Result<std::unique_ptr<ParquetFile>> file = ParquetFile::open(path, wanted);
-        if (!file) return tl::unexpected(file.error());
-        const std::vector<std::uint64_t>& records = (*file)->groups();
-        if (std::all_of(records.begin(), records.end(), [](std::uint64_t count) { return count == 0; }))
-          return fail(ErrorCode::kData,
-                      path + ": has no records, expected at least one: fetch it again or leave it out");
-        std::vector<bool> is_all_null;
-        for (std::size_t c = 0; c < wanted.size(); ++c) is_all_null.push_back((*file)->is_all_null(c));
-        return GroupsOfFile{records, (*file)->stamp(), (*file)->footer(), (*file)->footer_bytes(),
-                            std::move(is_all_null)};
-      });
+  Result<std::vector<GroupsOfFile>> groups = read_parallel<
+      GroupsOfFile>(paths, [&](const std::string& path) -> Result<GroupsOfFile> {
+    if (source.is_cancelled && source.is_cancelled()) return fail(ErrorCode::kTemporary, path + ": cancelled");
+    const Result<std::unique_ptr<ParquetFile>> file = ParquetFile::open(path, wanted);
+    if (!file) return tl::unexpected(file.error());
+    const std::vector<std::uint64_t>& records = (*file)->groups();
+    if (std::all_of(records.begin(), records.end(), [](std::uint64_t count) { return count == 0; }))
+      return fail(ErrorCode::kData, path + ": has no records, expected at least one: fetch it again or leave it out");
+    std::vector<bool> is_all_null;
+    for (std::size_t c = 0; c < wanted.size(); ++c) is_all_null.push_back((*file)->is_all_null(c));
+    return GroupsOfFile{records, (*file)->stamp(), (*file)->footer(), (*file)->footer_bytes(), std::move(is_all_null)};
+  });
   if (!groups) return tl::unexpected(std::move(groups.error()));
   if (source.fitted == nullptr)
     if (Status ok = check_present(source.columns, *groups); !ok) return tl::unexpected(std::move(ok.error()));
