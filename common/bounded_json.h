@@ -1,6 +1,7 @@
 // Parses JSON that came from outside: from a file, a trainer or another program. All such text goes through
-// parse_bounded_json(). nlohmann's parser itself takes any nesting. A text of brackets alone then costs 70 times its
-// size in memory, and functions that recurse into the value, such as dump(), overflow the stack.
+// parse_bounded_json(), except headers of safetensors files, whose parser keeps no tree of values. nlohmann's parser
+// itself takes any nesting. A text of brackets alone then costs 70 times its size in memory, and functions that recurse
+// into the value, such as dump(), overflow the stack.
 //
 // A room that includes this file links nlohmann_json. All functions may be called in every thread.
 #pragma once
@@ -30,9 +31,5 @@ Json parse_bounded_json(std::string_view text, int most_nesting = kMaxJsonNestin
     return Json(Json::value_t::discarded);
   }
 }
-
-// Whether an object in the text has a key twice. Json::parse() accepts such a text and keeps the last value. The text
-// must be one that parse_bounded_json() accepts.
-bool has_key_twice(std::string_view text);
 
 }  // namespace disttrain

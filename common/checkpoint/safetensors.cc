@@ -5,8 +5,11 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <unordered_set>
 
-#include "common/bounded_json.h"
 #include "common/check.h"
 
 namespace disttrain::checkpoint {
@@ -18,6 +21,12 @@ static_assert(std::endian::native == std::endian::little,
               "safetensors are little-endian, and this program copies them without swapping bytes");
 
 constexpr const char* kMetadata = "__metadata__";
+constexpr const char* kDtype = "dtype";
+constexpr const char* kShape = "shape";
+constexpr const char* kOffsets = "data_offsets";
+
+constexpr std::uint64_t kBytesAtOnce = std::uint64_t{4} << 20;
+constexpr std::uint64_t kPartsAtOnce = 64 * 1024;  // names, numbers and brackets of the header: they take some ms
 
 struct DTypeEntry {
   DType dtype;
@@ -39,16 +48,6 @@ const DTypeEntry& entry_of(DType dtype) {
   return *found;
 }
 
-// Accepts only non-negative integers.
-bool read_sizes(const Json& json, std::vector<std::uint64_t>& sizes) {
-  if (!json.is_array()) return false;
-  for (const Json& entry : json) {
-    if (!entry.is_number_unsigned()) return false;
-    sizes.push_back(entry.get<std::uint64_t>());
-  }
-  return true;
-}
-
 // Returns false if the product exceeds 64 bits.
 bool product_of(const std::vector<std::uint64_t>& sizes, std::uint64_t& product) {
   for (const std::uint64_t size : sizes)
@@ -56,79 +55,174 @@ bool product_of(const std::vector<std::uint64_t>& sizes, std::uint64_t& product)
   return true;
 }
 
-class Parser {
+// Reads the header as the parser meets its parts, and builds no tree of JSON values: a header may have a million
+// tensors.
+class Parser final : public nlohmann::json_sax<Json> {
  public:
-  explicit Parser(const std::string& path) : path_(path) {}
+  Parser(const std::string& path, const IsCancelled& is_cancelled) : path_(path), is_cancelled_(is_cancelled) {}
 
   Result<TensorTable> parse(const std::string& text, std::uint64_t data_bytes) {
-    if (text.empty() || text.front() != '{') return bad("its header doesn't begin with {");
-    const Json json = parse_bounded_json(text);
-    if (json.is_discarded() || !json.is_object()) return bad("its header isn't JSON");
-    if (has_key_twice(text)) return bad("its header has a key twice");  // the format forbids it
-    TensorTable table;
-    for (const auto& [name, entry] : json.items()) {
-      if (name == kMetadata) {
-        if (Status read = read_metadata(entry, table); !read) return tl::unexpected(read.error());
-      } else if (Status read = read_tensor(name, entry, table); !read) {
-        return tl::unexpected(read.error());
-      }
+    if (text.empty() || text.front() != '{') return tl::unexpected(error_of("its header doesn't begin with {"));
+    const bool is_whole = Json::sax_parse(text, this);
+    if (error_) return tl::unexpected(*error_);
+    if (!is_whole) return tl::unexpected(error_of("its header isn't JSON"));
+    if (!check_names() || !check_places(data_bytes)) return tl::unexpected(*error_);
+    return std::move(table_);
+  }
+
+  bool null() override { return other_value(); }
+  bool boolean(bool) override { return other_value(); }
+  bool number_integer(number_integer_t) override { return other_value(); }  // below 0
+  bool number_float(number_float_t, const string_t&) override { return other_value(); }
+  bool binary(binary_t&) override { return other_value(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+  bool number_unsigned(number_unsigned_t number) override {
+    if (place_ != Place::kSizes) return other_value();
+    (key_ == kShape ? tensor_.shape : offsets_).push_back(number);
+    return count_part();
+  }
+
+  bool string(string_t& value) override {
+    if (place_ == Place::kTexts)
+      return table_.metadata.emplace(key_, std::move(value)).second ? count_part() : has_key_twice();
+    if (place_ != Place::kTensor || key_ != kDtype) return other_value();
+    const auto known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                                    [&value](const DTypeEntry& one) { return one.name == value; });
+    if (known == std::end(kDTypes))
+      return bad("tensor " + tensor_.name + " has the unknown dtype " + value + "; F32, F16 and BF16 can be read",
+                 ErrorCode::kConfig);
+    tensor_.dtype = known->dtype;
+    return count_part();
+  }
+
+  bool key(string_t& key) override {
+    if (place_ == Place::kTensor) {
+      bool* const has = key == kDtype     ? &has_dtype_
+                        : key == kShape   ? &has_shape_
+                        : key == kOffsets ? &has_offsets_
+                                          : nullptr;
+      if (has == nullptr) return other_value();
+      if (*has) return has_key_twice();
+      *has = true;
     }
-    std::sort(table.tensors.begin(), table.tensors.end(), [](const Tensor& a, const Tensor& b) {
+    (place_ == Place::kNames ? tensor_.name : key_) = std::move(key);
+    return count_part();
+  }
+
+  bool start_object(std::size_t) override {
+    if (place_ == Place::kStart) {
+      place_ = Place::kNames;
+    } else if (place_ != Place::kNames) {
+      return other_value();
+    } else if (tensor_.name == kMetadata) {
+      if (has_metadata_) return has_key_twice();
+      has_metadata_ = true;
+      place_ = Place::kTexts;
+    } else {
+      has_dtype_ = has_shape_ = has_offsets_ = false;
+      tensor_.shape.clear();
+      offsets_.clear();
+      place_ = Place::kTensor;
+    }
+    return count_part();
+  }
+
+  bool end_object() override {
+    if (place_ == Place::kTensor && !add_tensor()) return false;
+    place_ = Place::kNames;
+    return count_part();
+  }
+
+  bool start_array(std::size_t) override {
+    if (place_ != Place::kTensor || key_ == kDtype) return other_value();
+    place_ = Place::kSizes;
+    return count_part();
+  }
+
+  bool end_array() override {
+    place_ = Place::kTensor;
+    return count_part();
+  }
+
+ private:
+  // Where the next part of the header stands: before the header, among the names of tensors, in the object of a tensor,
+  // in its shape or data_offsets, or in __metadata__.
+  enum class Place { kStart, kNames, kTensor, kSizes, kTexts };
+
+  Error error_of(const std::string& what, ErrorCode code = ErrorCode::kData) const {
+    return {code, path_ + " isn't a valid safetensors file: " + what};
+  }
+  // Keeps the error. Returns false, which ends the parse.
+  bool bad(const std::string& what, ErrorCode code = ErrorCode::kData) {
+    error_ = error_of(what, code);
+    return false;
+  }
+  bool has_key_twice() { return bad("its header has a key twice"); }  // the format forbids it
+  // The header has a value of another type than the format has in this place.
+  bool other_value() {
+    if (place_ == Place::kTexts) return bad("__metadata__ " + key_ + " isn't a string");
+    if (place_ == Place::kNames && tensor_.name == kMetadata) return bad("__metadata__ isn't an object");
+    return bad("tensor " + tensor_.name + " must have dtype, shape, two data_offsets and nothing else");
+  }
+  // Returns false if the caller has cancelled the parse.
+  bool count_part() {
+    if (++parts_ % kPartsAtOnce != 0 || !is_cancelled_ || !is_cancelled_()) return true;
+    error_ = Error{ErrorCode::kTemporary, path_ + ": reading it was cancelled"};
+    return false;
+  }
+
+  bool add_tensor() {
+    if (!has_dtype_ || !has_shape_ || offsets_.size() != 2) return other_value();
+    tensor_.begin = offsets_[0];
+    tensor_.end = offsets_[1];
+    std::uint64_t bytes = bytes_of(tensor_.dtype);
+    if (!product_of(tensor_.shape, bytes) || tensor_.end < tensor_.begin || tensor_.end - tensor_.begin != bytes)
+      return bad("tensor " + tensor_.name + " has bytes [" + std::to_string(tensor_.begin) + ", " +
+                 std::to_string(tensor_.end) + "), but its shape needs another number of bytes");
+    table_.tensors.push_back(std::move(tensor_));
+    return true;
+  }
+
+  bool check_names() {
+    std::unordered_set<std::string_view> names;
+    names.reserve(table_.tensors.size());
+    for (const Tensor& tensor : table_.tensors) {
+      if (!names.insert(tensor.name).second) return has_key_twice();
+      if (!count_part()) return false;
+    }
+    return true;
+  }
+
+  // Sorts the tensors by their bytes, and checks that these leave no gaps.
+  bool check_places(std::uint64_t data_bytes) {
+    std::sort(table_.tensors.begin(), table_.tensors.end(), [](const Tensor& a, const Tensor& b) {
       return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
     });
     std::uint64_t at = 0;
-    for (const Tensor& tensor : table.tensors) {
+    for (const Tensor& tensor : table_.tensors) {
       if (tensor.begin != at)
         return bad("tensor " + tensor.name + " begins at byte " + std::to_string(tensor.begin) + "; expected " +
                    std::to_string(at));
       at = tensor.end;
     }
-    if (at != data_bytes)
-      return bad("its tensors end at byte " + std::to_string(at) + ", its data ends at byte " +
-                 std::to_string(data_bytes) + ": it is truncated, or something was appended");
-    return table;
-  }
-
- private:
-  tl::unexpected<Error> bad(const std::string& what, ErrorCode code = ErrorCode::kData) const {
-    return fail(code, path_ + " isn't a valid safetensors file: " + what);
-  }
-
-  Status read_metadata(const Json& entry, TensorTable& table) const {
-    if (!entry.is_object()) return bad("__metadata__ isn't an object");
-    for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) return bad("__metadata__ " + key + " isn't a string");
-      table.metadata[key] = value.get<std::string>();
-    }
-    return {};
-  }
-
-  Status read_tensor(const std::string& name, const Json& entry, TensorTable& table) const {
-    Tensor tensor;
-    tensor.name = name;
-    std::vector<std::uint64_t> offsets;
-    if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry["dtype"].is_string() ||
-        !entry.contains("shape") || !read_sizes(entry["shape"], tensor.shape) || !entry.contains("data_offsets") ||
-        !read_sizes(entry["data_offsets"], offsets) || offsets.size() != 2)
-      return bad("tensor " + name + " must have dtype, shape, two data_offsets and nothing else");
-    const std::string dtype = entry["dtype"].get<std::string>();
-    const auto known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
-                                    [&dtype](const DTypeEntry& one) { return one.name == dtype; });
-    if (known == std::end(kDTypes))
-      return bad("tensor " + name + " has the unknown dtype " + dtype + "; F32, F16 and BF16 can be read",
-                 ErrorCode::kConfig);
-    tensor.dtype = known->dtype;
-    tensor.begin = offsets[0];
-    tensor.end = offsets[1];
-    std::uint64_t bytes = bytes_of(tensor.dtype);
-    if (!product_of(tensor.shape, bytes) || tensor.end < tensor.begin || tensor.end - tensor.begin != bytes)
-      return bad("tensor " + name + " has bytes [" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) +
-                 "), but its shape needs another number of bytes");
-    table.tensors.push_back(std::move(tensor));
-    return {};
+    return at == data_bytes || bad("its tensors end at byte " + std::to_string(at) + ", its data ends at byte " +
+                                   std::to_string(data_bytes) + ": it is truncated, or something was appended");
   }
 
   const std::string& path_;
+  const IsCancelled& is_cancelled_;
+  TensorTable table_;
+  std::optional<Error> error_;
+  std::uint64_t parts_ = 0;
+  Place place_ = Place::kStart;
+  bool has_metadata_ = false;
+  std::string key_;                     // of the value that is read now, in a tensor's object or in __metadata__
+  Tensor tensor_;                       // which is read now
+  std::vector<std::uint64_t> offsets_;  // its data_offsets
+  bool has_dtype_ = false;
+  bool has_shape_ = false;
+  bool has_offsets_ = false;
 };
 
 // What a file is that begins with these 8 bytes, if it is what torch.save() writes. Otherwise null. Call it only if the
@@ -175,7 +269,7 @@ std::string encode_header(const std::vector<Tensor>& tensors, const std::map<std
   return header + text;
 }
 
-Result<TensorTable> read_header(InputFile& file, const std::string& path) {
+Result<TensorTable> read_header(InputFile& file, const std::string& path, const IsCancelled& is_cancelled) {
   std::uint64_t length = 0;
   if (file.size() < sizeof(length))
     return fail(ErrorCode::kData,
@@ -199,10 +293,14 @@ Result<TensorTable> read_header(InputFile& file, const std::string& path) {
                                       " bytes: the file is truncated, or isn't a safetensors file");
   }
   std::string text(length, '\0');
-  if (Status read = file.read_at(sizeof(length), std::as_writable_bytes(std::span(text))); !read)
-    return tl::unexpected(read.error());
+  for (std::uint64_t at = 0; at < length; at += kBytesAtOnce) {
+    if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
+    const auto some = std::span(text).subspan(at, std::min(kBytesAtOnce, length - at));
+    if (Status read = file.read_at(sizeof(length) + at, std::as_writable_bytes(some)); !read)
+      return tl::unexpected(read.error());
+  }
   const std::uint64_t data_begin = sizeof(length) + length;
-  Result<TensorTable> table = Parser(path).parse(text, file.size() - data_begin);
+  Result<TensorTable> table = Parser(path, is_cancelled).parse(text, file.size() - data_begin);
   if (table) table->data_begin = data_begin;
   return table;
 }

@@ -153,7 +153,7 @@ Status read_parameters(Files& files, const std::string& path, const std::map<std
                        const Layout& target, ShardId shard, std::span<float> parameters,
                        const IsCancelled& is_cancelled) {
   DISTTRAIN_CHECK_EQ(parameters.size(), shard_words(target, shard));
-  Result<Weights> weights = Weights::open(files, path);
+  Result<Weights> weights = Weights::open(files, path, is_cancelled);
   if (!weights) return tl::unexpected(weights.error());
   const Result<std::vector<std::size_t>> matched = Matching(*weights, target.model).match(init_map);
   if (!matched) return tl::unexpected(matched.error());

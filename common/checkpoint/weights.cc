@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kSingleName = "model.safetensors";
 constexpr std::uint64_t kMaxIndexBytes = kMaxHeaderBytes;
 constexpr std::size_t kConvertedAtOnce = 64 * 1024;
+constexpr std::size_t kTensorsAtOnce = 16 * 1024;
 
 std::uint64_t product_of(const std::vector<std::uint64_t>& shape) {
   std::uint64_t elements = 1;
@@ -109,17 +110,18 @@ void Weights::add(Variable variable, std::vector<Piece> pieces) {
   pieces_.push_back(std::move(pieces));
 }
 
-Result<Weights> Weights::open(Files& files, const std::string& path) {
+Result<Weights> Weights::open(Files& files, const std::string& path, const IsCancelled& is_cancelled) {
   const Result<std::vector<std::string>> names = files.list(path);
   if (!names && names.error().code != ErrorCode::kNoInput) return tl::unexpected(names.error());
   const auto has = [&names](const char* name) { return std::binary_search(names->begin(), names->end(), name); };
   const bool is_file = !names;
   if (is_file || (!has(kManifestName) && has(kSingleName))) {
     Weights weights(is_file ? path : path + "/" + kSingleName);
-    if (Status added = weights.add_file(files, weights.path_, nullptr); !added) return tl::unexpected(added.error());
+    if (Status added = weights.add_file(files, weights.path_, nullptr, is_cancelled); !added)
+      return tl::unexpected(added.error());
     return weights;
   }
-  if (!has(kManifestName) && has(kIndexName)) return of_index(files, path);
+  if (!has(kManifestName) && has(kIndexName)) return of_index(files, path, is_cancelled);
   Result<OpenCheckpoint> checkpoint = open_named(files, path);
   if (checkpoint) return of_checkpoint(files, std::move(*checkpoint));
   if (checkpoint.error().code != ErrorCode::kNoInput) return tl::unexpected(checkpoint.error());
@@ -184,13 +186,17 @@ Status Weights::add_program(Files& files) {
   return {};
 }
 
-Status Weights::add_file(Files& files, const std::string& path, const std::set<std::string>* wanted) {
+Status Weights::add_file(Files& files, const std::string& path, const std::set<std::string>* wanted,
+                         const IsCancelled& is_cancelled) {
   Result<std::unique_ptr<InputFile>> file = files.open(path);
   if (!file) return tl::unexpected(file.error());
-  const Result<TensorTable> table = read_header(**file, path);
+  const Result<TensorTable> table = read_header(**file, path, is_cancelled);
   if (!table) return tl::unexpected(table.error());
   std::size_t taken = 0;
-  for (const Tensor& tensor : table->tensors) {
+  for (std::size_t t = 0; t < table->tensors.size(); ++t) {
+    if (t % kTensorsAtOnce == 0 && is_cancelled && is_cancelled())
+      return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
+    const Tensor& tensor = table->tensors[t];
     if (wanted != nullptr && !wanted->contains(tensor.name)) continue;
     const std::uint64_t elements = product_of(tensor.shape);
     ++taken;
@@ -204,12 +210,12 @@ Status Weights::add_file(Files& files, const std::string& path, const std::set<s
   return {};
 }
 
-Result<Weights> Weights::of_index(Files& files, const std::string& folder) {
+Result<Weights> Weights::of_index(Files& files, const std::string& folder, const IsCancelled& is_cancelled) {
   const auto names = read_index(files, folder + "/" + kIndexName);
   if (!names) return tl::unexpected(names.error());
   Weights weights(folder);
   for (const auto& [file, wanted] : *names)
-    if (Status added = weights.add_file(files, folder + "/" + file, &wanted); !added)
+    if (Status added = weights.add_file(files, folder + "/" + file, &wanted, is_cancelled); !added)
       return tl::unexpected(added.error());
   return weights;
 }

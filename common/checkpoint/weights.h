@@ -34,8 +34,9 @@ class Weights {
 
   // `path` is the folder of a checkpoint, the folder of a job (opens the newest checkpoint in it), a safetensors file,
   // or a folder with model.safetensors or model.safetensors.index.json. Fails with kNoInput if none of these is there,
-  // with kData if the file is damaged, and with kConfig if its format is too new for this version.
-  static Result<Weights> open(Files& files, const std::string& path);
+  // with kData if the file is damaged, and with kConfig if its format is too new for this version. Calls `is_cancelled`
+  // while it reads the headers of safetensors files (read_header()); fails with kTemporary if it returned true.
+  static Result<Weights> open(Files& files, const std::string& path, const IsCancelled& is_cancelled = {});
 
   enum class Slots { kNone, kToo, kAverage };
   // Opens the parameters and state variables of a checkpoint, and the frozen variables of its step program if it has
@@ -76,8 +77,9 @@ class Weights {
   explicit Weights(std::string path) : path_(std::move(path)) {}
   // `wanted` names the tensors to read, all of which must be in the file. A null `wanted` means all tensors of the
   // file.
-  Status add_file(Files& files, const std::string& path, const std::set<std::string>* wanted);
-  static Result<Weights> of_index(Files& files, const std::string& folder);
+  Status add_file(Files& files, const std::string& path, const std::set<std::string>* wanted,
+                  const IsCancelled& is_cancelled);
+  static Result<Weights> of_index(Files& files, const std::string& folder, const IsCancelled& is_cancelled);
   void add(Variable variable, std::vector<Piece> pieces);
   // Adds the frozen variables that a checkpoint keeps.
   Status add_program(Files& files);

@@ -36,11 +36,5 @@ TEST(BoundedJson, TextThatIsntJsonIsDiscarded) {
     EXPECT_TRUE(parse_bounded_json(text).is_discarded()) << text;
 }
 
-TEST(BoundedJson, KeysThatAreTwiceInAnObjectAreFound) {
-  EXPECT_FALSE(has_key_twice(R"({"a": 1, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]})"));
-  EXPECT_TRUE(has_key_twice(R"({"a": 1, "a": 2})"));
-  EXPECT_TRUE(has_key_twice(R"({"b": [{"a": 3, "c": 0, "\u0061": 4}]})"));
-}
-
 }  // namespace
 }  // namespace disttrain

@@ -160,6 +160,25 @@ TEST_F(WarmStart, OneFileOfOthersGivesEachShardItsOwn) {
   expect_holds(small_weights());
 }
 
+// A shard that doesn't ask for a long time counts as hung.
+TEST_F(WarmStart, AHeaderOfManyTensorsIsReadWithManyPausesAndCanBeCancelled) {
+  std::vector<Tensor> tensors;
+  for (std::uint64_t i = 0; i < 100'000; ++i) tensors.push_back({"t" + std::to_string(i), DType::kU8, {1}, i, i + 1});
+  ASSERT_TRUE(write_text(memory_, "/other/f", encode_header(tensors, {}) + std::string(tensors.size(), 'x')));
+  std::vector<float> held(shard_words(layout_, ShardId(0)));
+  const auto read_until = [&](int last) {
+    int asked = 0;
+    const Status read =
+        read_parameters(memory_, "/other/f", {}, layout_, ShardId(0), held, [&asked, last] { return ++asked == last; });
+    EXPECT_FALSE(read);
+    return read ? std::pair(ErrorCode(), 0) : std::pair(read.error().code, asked);
+  };
+  const auto [code, asked] = read_until(-1);
+  EXPECT_EQ(code, ErrorCode::kConfig);  // the file has none of the model's variables
+  EXPECT_GE(asked, 10);
+  for (int last = 1; last <= asked; ++last) EXPECT_EQ(read_until(last), std::pair(ErrorCode::kTemporary, last));
+}
+
 TEST_F(WarmStart, AFolderWithModelSafetensorsIsRead) {
   write_f32(memory_, "/other/model.safetensors", small_weights());
   ASSERT_TRUE(read("/other"));
