@@ -136,7 +136,9 @@ std::optional<std::string> index_of(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const VariableEntry& variable : manifest.variables) {
     if (variable.slices.size() != 1) return std::nullopt;
-    map[variable.name] = manifest.files[variable.slices.front().shard].name;
+    // An assignment by key would compare the name with all others, which takes quadratic time.
+    map.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(variable.name,
+                                                                  manifest.files[variable.slices.front().shard].name);
     bytes += variable.slices.front().words * sizeof(float);
   }
   return nlohmann::ordered_json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(1) + "\n";

@@ -82,7 +82,9 @@ std::uint64_t bytes_of(const Weights& weights, const std::vector<FilePart>& part
 std::string index_of(const Weights& weights, const std::vector<FilePart>& parts) {
   Json map = Json::object();
   for (const FilePart& part : parts)
-    for (const StoredTensor& tensor : part.tensors) map[tensor.name] = part.name;
+    for (const StoredTensor& tensor : part.tensors)
+      // An assignment by key would compare the name with all others, which takes quadratic time.
+      map.get_ref<Json::object_t&>().emplace_back(tensor.name, part.name);
   return Json{{"metadata", {{"total_size", bytes_of(weights, parts)}}}, {"weight_map", map}}.dump(2) + "\n";
 }
 
