@@ -30,7 +30,7 @@ std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& colum
 
 ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
                              std::vector<std::string> missing)
-    : missing_(std::move(missing)) {
+    : missing_(std::move(missing)), missing_numbers_(missing_numbers(missing_)) {
   std::map<std::string, std::uint64_t> places;  // of each category
   std::size_t from = 0;
   const std::vector<ColumnSection> known = with_vocabularies(columns, fitted);
@@ -199,11 +199,11 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
   const double mean = column.fitted->mean;
   const double deviation = column.fitted->deviation;
   const bool is_plain = section.normalise == Normalise::kNone;
-  if (from.lengths.empty() && is_plain && column.elements == 1 && are_finite(from.floats)) {
+  if (from.lengths.empty() && is_plain && column.elements == 1 && missing_numbers_.empty() && are_finite(from.floats)) {
     for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) *to = from.floats[i];
     return {};
   }
-  NumbersOfRecords numbers(from);
+  NumbersOfRecords numbers(from, missing_numbers_);
   for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
     for (std::uint64_t e = 0; e < column.elements; ++e) {
       float number = numbers.next(i);
@@ -227,7 +227,7 @@ Status ColumnEncoder::encode_weights(const Column& column, const Table& table, c
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
-  NumbersOfRecords numbers(from);
+  NumbersOfRecords numbers(from, missing_numbers_);
   for (std::uint64_t i = 0; i < table.records; ++i) {
     const Result<float> weight = number_of(section, numbers.next(i), i, place_of);
     if (!weight) return tl::unexpected(weight.error());

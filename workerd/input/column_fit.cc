@@ -72,7 +72,9 @@ void ColumnFit::Moments::add(const Moments& other) {
 
 ColumnFit::ColumnFit(const std::vector<ColumnSection>& columns, std::vector<std::string> missing,
                      std::string target_taker)
-    : missing_(std::move(missing)), target_taker_(std::move(target_taker)) {
+    : missing_(std::move(missing)),
+      missing_numbers_(missing_numbers(missing_)),
+      target_taker_(std::move(target_taker)) {
   for (const ColumnSection& section : columns)
     if (has_values(section)) columns_.emplace_back().section = &section;
 }
@@ -96,11 +98,11 @@ Status ColumnFit::take(const Table& table, const PlaceOf& place_of) {
 }
 
 Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uint64_t records,
-                               const PlaceOf& place_of) {
+                               const PlaceOf& place_of) const {
   const ColumnSection& section = *column.section;
   const std::uint64_t per_record = value_count(section);
   if (Status ok = check_lengths(section, from, per_record, place_of); !ok) return ok;
-  NumbersOfRecords numbers(from);
+  NumbersOfRecords numbers(from, missing_numbers_);
   for (std::uint64_t i = 0; i < records; ++i) {
     for (std::uint64_t e = 0; e < per_record; ++e) {
       const float found = numbers.next(i);

@@ -5,6 +5,7 @@
 
 #include "common/printable.h"
 #include "workerd/input/column_text.h"
+#include "workerd/input/number_text.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {
@@ -45,9 +46,24 @@ Status check_lengths(const ColumnSection& section, const TableColumn& from, std:
   return {};
 }
 
+std::vector<float> missing_numbers(const std::vector<std::string>& missing) {
+  std::vector<float> numbers;
+  for (const std::string& word : missing)
+    if (const std::optional<float> number = float_in(word))
+      numbers.push_back(*number);
+    else if (is_infinity(word))
+      numbers.push_back(std::copysign(std::numeric_limits<float>::infinity(), word.front() == '-' ? -1.0F : 1.0F));
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 bool has_a_value(const ColumnSection& section, const TableColumn& from, const std::vector<std::string>& missing) {
-  if (from.kind == ValueKind::kFloat)
-    return std::any_of(from.floats.begin(), from.floats.end(), [](float number) { return !std::isnan(number); });
+  if (from.kind == ValueKind::kFloat) {
+    const std::vector<float> numbers = missing_numbers(missing);
+    return std::any_of(from.floats.begin(), from.floats.end(), [&numbers](float number) {
+      return !std::isnan(number) && !std::binary_search(numbers.begin(), numbers.end(), number);
+    });
+  }
   if (section.kind != ColumnKind::kCategory) return values_in(from) > 0;
   return std::any_of(from.bytes.begin(), from.bytes.end(),
                      [&missing](std::string_view text) { return !word_of(text, missing).empty(); });

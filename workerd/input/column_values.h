@@ -1,6 +1,7 @@
 // What ColumnFit and ColumnEncoder share: how the values of a column are read and how errors name it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -25,20 +26,30 @@ std::uint64_t value_count(const ColumnSection& column);
 // none if data.columns.NAME.missing says what becomes of it, and so may a record of a category.
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
                      const PlaceOf& place_of);
-// Gives the numbers of a table's column, which check_lengths() has accepted, one after the other. The column must
-// outlive this object.
+// The words of data.missing that are numbers, as float32 and ascending. To a column of numbers such a number is no
+// value, however the file writes it: "-999", -999 and -999.0 are the same number.
+std::vector<float> missing_numbers(const std::vector<std::string>& missing);
+
+// Gives the numbers of a table's column, which check_lengths() has accepted, one after the other. The column and
+// `missing`, which missing_numbers() gave, must outlive this object.
 class NumbersOfRecords {
  public:
-  explicit NumbersOfRecords(const TableColumn& column) : lengths_(column.lengths), next_(column.floats.data()) {}
+  NumbersOfRecords(const TableColumn& column, const std::vector<float>& missing)
+      : lengths_(column.lengths), missing_(missing), next_(column.floats.data()) {}
 
-  // The next number of the record; NaN if the record has none. Call it once for each of the record's numbers.
+  // The next number of the record; NaN if the record has none, or a missing one. Call it once for each of the record's
+  // numbers.
   float next(std::uint64_t record) {
-    const bool lacks = !lengths_.empty() && lengths_[record] == 0;
-    return lacks ? std::numeric_limits<float>::quiet_NaN() : *next_++;
+    if (!lengths_.empty() && lengths_[record] == 0) return kNone;
+    const float number = *next_++;
+    return std::binary_search(missing_.begin(), missing_.end(), number) ? kNone : number;
   }
 
  private:
+  static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
   const std::vector<std::uint32_t>& lengths_;
+  const std::vector<float>& missing_;
   const float* next_;
 };
 
@@ -59,7 +70,7 @@ class WordsOfRecords {
   const std::string_view* next_;
 };
 
-// Whether some record of a table's column has a value: a number that isn't NaN, or a word that isn't missing. Columns
+// Whether some record of a table's column has a value: a number or a word that isn't missing. Columns
 // of tokens, bytes and images have one wherever the file has one. `missing` is data.missing.
 bool has_a_value(const ColumnSection& section, const TableColumn& from, const std::vector<std::string>& missing);
 // The number, or data.columns.NAME.missing in the place of NaN. Errors, kData: there is no such key, or the number is

@@ -114,7 +114,7 @@ class ColumnFit {
   };
 
   // A missing value counts as the number that the column gives to it.
-  static Status take_numbers(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of);
+  Status take_numbers(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
   Status take_categories(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
   Status take_labels(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
   Status wrong_label(const ColumnSection& section, std::string_view word, const FirstLabel& first,
@@ -123,6 +123,7 @@ class ColumnFit {
 
   std::vector<Column> columns_;  // in the order of wanted_columns()
   std::vector<std::string> missing_;
+  std::vector<float> missing_numbers_;  // missing_numbers() of them
   std::string target_taker_;
   std::uint64_t records_ = 0;
 };
@@ -266,6 +267,7 @@ class ColumnEncoder {
 
   std::vector<Column> columns_;
   std::vector<std::string> missing_;
+  std::vector<float> missing_numbers_;  // missing_numbers() of them
   std::uint64_t inputs_ = 0;
   std::uint64_t categories_ = 0;
   bool has_pixels_ = false;

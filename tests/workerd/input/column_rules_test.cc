@@ -14,6 +14,7 @@
 namespace disttrain::input {
 namespace {
 
+using testing::_;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -68,7 +69,7 @@ class ColumnRules : public testing::TestWithParam<DataFormat> {
   Source source_of(const std::vector<ColumnSection>& columns, std::uint64_t memory) const {
     Source source = input::source(format(), folder_, "file");
     source.columns = columns;
-    source.missing = {"?"};
+    source.missing = missing_;
     source.memory = memory;
     source.parquet = &parquet_functions();
     return source;
@@ -127,6 +128,7 @@ class ColumnRules : public testing::TestWithParam<DataFormat> {
   }
 
   Folder folder_;
+  std::vector<std::string> missing_ = {"?"};
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, ColumnRules, testing::ValuesIn(formats_of_columns()),
@@ -153,6 +155,59 @@ TEST_P(ColumnRules, NumericEmptyNullNanAndMissingWords) {
     expect_number(numeric_or(7), cell, 7, other);
     expect_number_refused(numeric(), cell, "no value", other);
   }
+}
+
+// A number of data.missing is no value, however the files write it. A column without any other value has none.
+TEST_P(ColumnRules, NumbersThatAreMissing) {
+  missing_ = {"?", "-999", "1e3", "0.1", "inf"};
+  const Cell text = std::string("2.5");
+  const std::vector<std::pair<Cell, Cell>> cells = {{std::int64_t{-999}, std::int64_t{2}},
+                                                    {-999.0, 2.5},
+                                                    {1000.0, 2.5},
+                                                    {0.1, 2.5},
+                                                    {kInfinity, 2.5},
+                                                    {std::string("-999"), text},
+                                                    {std::string("-999.0"), text},
+                                                    {std::string(" 1000 "), text}};
+  for (const auto& [cell, other] : cells) {
+    expect_number(numeric_or(7), cell, 7, other);
+    expect_number_refused(numeric(), cell, "no value", other);
+    ColumnSection section = numeric_or(7);
+    section.boundaries = {5};
+    EXPECT_THAT(read(section, other, cell, other).categories, ElementsAre(0, 1, 0));
+    section = numeric_or(1);
+    section.normalise = Normalise::kStandard;
+    const Given given = read(section, other, cell, other);
+    ASSERT_EQ(given.error, "");
+    EXPECT_NEAR(given.inputs[2], -std::sqrt(2.0F), 1e-5);
+    section = column_section("a", ColumnKind::kWeight);
+    section.missing = 3;
+    EXPECT_THAT(read(section, other, cell, other).weights, ElementsAre(_, 3, _));
+    section = numeric_or(7);
+    section.normalise = Normalise::kStandard;
+    EXPECT_THAT(read(section, cell, cell, cell).error, HasSubstr("no record of the training set has a value"));
+  }
+  expect_number(numeric(), -99.0, -99);
+  if (!has_lists(format())) return;
+  ColumnSection section = numeric_or(-1);
+  section.shape = {2};
+  EXPECT_THAT(read(section, std::vector<double>{1, 2}, std::vector<double>{-999, 5}, std::vector<double>{1, 2}).inputs,
+              ElementsAre(1, 2, 0, -1, 5, 0, 1, 2, 0));
+}
+
+// The features that a line leaves out are 0 as if it gave them.
+TEST(ColumnRulesOfLibsvm, ZerosThatAreMissing) {
+  const Folder folder;
+  folder.write("file", "1 1:5\n2 1:0 2:7\n");
+  Source source = input::source(DataFormat::kLibsvm, folder, "file");
+  ColumnSection features = column_section("features", ColumnKind::kNumeric);
+  features.shape = {2};
+  features.missing = -1;
+  source.columns = {features, column_section("label", ColumnKind::kLabel)};
+  source.missing = {"0"};
+  const Given given = given_of(load_dataset(source));
+  EXPECT_EQ(given.error, "");
+  EXPECT_THAT(given.inputs, ElementsAre(5, -1, -1, 7));
 }
 
 // The mean and the deviation count a missing value as the number that it becomes.
@@ -314,6 +369,8 @@ TEST_P(ColumnRules, ColumnWithoutAnyValueIsRefused) {
   }
   if (format() == DataFormat::kParquet) return;
   EXPECT_THAT(error_of(numeric_or(0), kNan), refused);
+  missing_ = {"-999"};
+  EXPECT_THAT(error_of(numeric_or(0), -999.0), refused);
 }
 
 TEST_P(ColumnRules, LabelsThatAreNumbers) {
