@@ -64,14 +64,21 @@ checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created
 }
 
 // The words of [data.columns] have numbers, on which the parameters depend. So a job can't go on with other words. A
-// damaged file of columns doesn't keep a job from training.
-Status check_columns(checkpoint::Files& files, const checkpoint::OpenCheckpoint& open, const std::string& columns) {
-  if (columns.empty()) return {};
+// damaged file of columns doesn't keep a job from training: then the result is a warning. Otherwise it is "".
+Result<std::string> check_columns(checkpoint::Files& files, const checkpoint::OpenCheckpoint& open,
+                                  const std::string& columns) {
+  if (columns.empty()) return std::string();
   const auto kept = checkpoint::kept_columns(files, open);
   const auto found = checkpoint::decode_columns(columns, "the job's data");
-  if (!kept.has_value() || !kept->has_value() || !found) return {};
+  if (!kept.has_value() || !found)
+    return "the job goes on from " + open.path +
+           ", but whether its training files still have the values of data.columns with which the checkpoint was "
+           "trained couldn't be checked: " +
+           (kept.has_value() ? found.error().message : kept.error().message) +
+           "; make sure that the files are the same, or go on from another checkpoint";
+  if (!kept->has_value()) return std::string();
   const std::optional<std::string> other = checkpoint::differing_column(**kept, *found);
-  if (!other) return {};
+  if (!other) return std::string();
   return fail(ErrorCode::kConfig,
               open.path + " was trained with other values of data.columns." + printable(*other) +
                   " than the training files have now: restore the files, give the column's "
@@ -156,7 +163,9 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
   const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
   if (!newest.has_value()) return tl::unexpected(newest.error());
   if (newest->has_value()) {
-    if (Status same = check_columns(files_, **newest, columns); !same) return tl::unexpected(same.error());
+    Result<std::string> unchecked = check_columns(files_, **newest, columns);
+    if (!unchecked) return tl::unexpected(unchecked.error());
+    answer.warning = std::move(*unchecked);
     answer.newest = restore_point(**newest);
   }
   answer.kept = list();  // only now, because a damaged checkpoint may have been set aside
@@ -214,9 +223,10 @@ void JobFolder::read_evaluations(FolderAnswer& answer) const {
   if (kept)
     answer.evaluations = std::move(*kept);
   else
-    answer.warning =
-        "the job compares its evaluations anew, because those of the earlier job in its folder are lost: " +
-        kept.error().message;
+    answer.warning +=
+        (answer.warning.empty() ? "" : "; ") +
+        ("the job compares its evaluations anew, because those of the earlier job in its folder are lost: " +
+         kept.error().message);
 }
 
 Status JobFolder::keep_evaluations(KeptEvaluations kept, const std::string& exported) const {

@@ -395,6 +395,26 @@ TEST_F(ProgramInFolderTest, CheckpointsKeepTheColumnsAndRefuseJobsWithOthers) {
   EXPECT_NE(other.error().message.find("data.columns.country"), std::string::npos) << other.error().message;
 }
 
+TEST_F(ProgramInFolderTest, AJobThatGoesOnWithDamagedColumnsIsWarned) {
+  columns_ = checkpoint::encode_columns({{.name = "country", .words = {"de", "fr"}}});
+  ASSERT_TRUE(open_with(""));
+  const auto committed = commit(model_);
+  ASSERT_TRUE(committed) << committed.error().message;
+  const auto warning = [this] {
+    const auto found = folder_.carry_out(FindNewest{7, "", columns_});
+    EXPECT_TRUE(found) << found.error().message;
+    return found && found->newest ? found->warning : "no checkpoint";
+  };
+  EXPECT_EQ(warning(), "");
+  const std::string path = committed->path + "/" + checkpoint::kColumnsName;
+  const std::string content = *checkpoint::read_text(files_, path, 1 << 20);
+  ASSERT_TRUE(files_.remove_file(path));
+  ASSERT_TRUE(checkpoint::write_text(files_, path, std::string(content.size(), 'x')));
+  for (const char* part : {"the job goes on from ", "data.columns", "columns.cbor", "damaged", "; make sure that"})
+    EXPECT_NE(warning().find(part), std::string::npos) << warning();
+  EXPECT_EQ(folder_.carry_out(FindNewest{7, "", ""})->warning, "") << "a job without [data.columns]";
+}
+
 TEST_F(ProgramInFolderTest, FolderThatWasMadeAgainIsTheJobsAfterItsNextCheckpoint) {
   ASSERT_TRUE(open_with(""));
   ASSERT_TRUE(commit(model_)->kept);
