@@ -105,6 +105,17 @@ Compression compression_of(std::span<const std::byte> begin) {
   return first == ZSTD_MAGICNUMBER || is_skippable ? Compression::kZstd : Compression::kNone;
 }
 
+const char* unread_compression(std::span<const std::byte> begin) {
+  constexpr char kXz[] = {'\xfd', '7', 'z', 'X', 'Z', '\0'};
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+  if (text.starts_with(std::string_view(kXz, sizeof(kXz)))) return "xz";
+  if (text.starts_with("PK\3\4")) return "zip";
+  // After "BZh" and a digit comes the first block, or the end of a file without content.
+  const std::string_view block = text.substr(std::min<std::size_t>(4, text.size()), 6);
+  const bool is_bzip2 = text.starts_with("BZh") && (block == "1AY&SY" || block == "\x17\x72\x45\x38\x50\x90");
+  return is_bzip2 ? "bzip2" : nullptr;
+}
+
 Compression compression_by_name(const std::string& path) {
   const auto ends_with = [&path](std::string_view end) { return path.size() > end.size() && path.ends_with(end); };
   if (ends_with(".gz")) return Compression::kGzip;

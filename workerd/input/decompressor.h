@@ -19,6 +19,10 @@ const char* to_string(Compression compression);  // "no", "gzip", "zstd"
 // By the first bytes of a file, of which there should be at least 4.
 Compression compression_of(std::span<const std::byte> begin);
 
+// The name of a common compression that disttrain doesn't read: "bzip2", "xz" or "zip". Null if the file begins like
+// none of them. There should be at least 10 bytes of it.
+const char* unread_compression(std::span<const std::byte> begin);
+
 // By the end of its name: .gz or .zst.
 Compression compression_by_name(const std::string& path);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "common/os/regular_file.h"
@@ -35,7 +36,7 @@ FileReader::FileReader(std::string path, Descriptor file, std::uint64_t file_byt
 FileReader::~FileReader() = default;
 
 Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, std::function<bool()> is_cancelled,
-                                                     std::uint64_t max_expansion) {
+                                                     std::uint64_t max_expansion, bool may_be_zip) {
   RegularFile opened = open_regular_file(path);
   if (!opened.file && opened.error != 0)
     return tl::unexpected(system_error(path, "can't open this data file", opened.error));
@@ -46,7 +47,16 @@ Result<std::unique_ptr<FileReader>> FileReader::open(const std::string& path, st
   std::unique_ptr<FileReader> reader(
       new FileReader(path, std::move(opened.file), opened.bytes, std::move(is_cancelled), max_expansion));
   if (Status filled = reader->refill(); !filled) return tl::unexpected(filled.error());
-  reader->compression_ = compression_of({reader->buffer_.get(), reader->end_});
+  const std::span<const std::byte> begin(reader->buffer_.get(), reader->end_);
+  reader->compression_ = compression_of(begin);
+  if (const char* const unread = unread_compression(begin); unread != nullptr) {
+    const bool is_zip = std::string_view(unread) == "zip";
+    if (!is_zip || !may_be_zip)
+      return fail(ErrorCode::kData, path + ": the file is " +
+                                        (is_zip ? "a zip archive" : "compressed by " + std::string(unread)) +
+                                        ", but disttrain reads gzip and zstd: decompress the file" +
+                                        (is_zip ? ", or set data.format = \"npz\" if NumPy wrote it" : ""));
+  }
   const Compression named = compression_by_name(path);
   if (reader->packed()) {
     reader->decompressor_ = Decompressor::make(reader->compression_);

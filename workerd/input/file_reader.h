@@ -20,9 +20,10 @@ namespace disttrain::input {
 class FileReader final : public ByteSource {
  public:
   // Errors: kNoInput (the file is missing, not a regular file or can't be read), kNoPermission, kData (its name ends in
-  // .gz or .zst, but it isn't in that format).
+  // .gz or .zst, but it isn't in that format; it is compressed by bzip2 or xz; it is a zip archive, unless
+  // `may_be_zip`).
   static Result<std::unique_ptr<FileReader>> open(const std::string& path, std::function<bool()> is_cancelled = {},
-                                                  std::uint64_t max_expansion = kMaxExpansion);
+                                                  std::uint64_t max_expansion = kMaxExpansion, bool may_be_zip = false);
 
   ~FileReader() override;
   FileReader(const FileReader&) = delete;

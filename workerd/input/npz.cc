@@ -120,7 +120,8 @@ Result<std::vector<NamedArray>> read_arrays(archive* zip, const std::string& pat
 Result<std::vector<NamedArray>> read_npz(const std::string& path, const std::vector<std::string>& names,
                                          const std::function<bool()>& is_cancelled, std::uint64_t max_expansion) {
   // FileReader gives clear errors for a path that isn't a file.
-  const Result<std::unique_ptr<FileReader>> file = FileReader::open(path, is_cancelled);
+  const Result<std::unique_ptr<FileReader>> file =
+      FileReader::open(path, is_cancelled, max_expansion, /*may_be_zip=*/true);
   if (!file) return tl::unexpected(file.error());
   const Archive zip = new_zip();
   if (archive_read_open_filename(zip.get(), path.c_str(), kReadBytes) != ARCHIVE_OK) return damaged(path, zip.get());

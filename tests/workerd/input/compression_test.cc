@@ -117,6 +117,20 @@ TEST_F(CompressedFile, DamageIsFound) {
   EXPECT_THAT(read("a.zst", ""), HasSubstr("its name ends in .zst, but it is empty"));
 }
 
+TEST_F(CompressedFile, OtherCompressionsAreRefusedByTheirNames) {
+  const std::string bzip2("BZh91AY&SY\xa3\x20\x54\x39", 14);
+  const std::string empty_bzip2("BZh9\x17\x72\x45\x38\x50\x90\0\0\0\0", 14);
+  const std::string xz("\xfd\x37zXZ\0\0\4\xe6\xd6", 10);
+  const std::string zip("PK\3\4\x14\0\0\0\x08\0", 10);
+  for (const std::string& packed : {bzip2, empty_bzip2})
+    EXPECT_THAT(read("a.csv.bz2", packed), HasSubstr("a.csv.bz2: the file is compressed by bzip2, but disttrain reads "
+                                                     "gzip and zstd: decompress the file"));
+  EXPECT_THAT(read("a.gz", xz), HasSubstr("compressed by xz"));
+  EXPECT_THAT(read("a.csv", zip),
+              HasSubstr("a zip archive, but disttrain reads gzip and zstd: decompress the file, or"));
+  for (const char* text : {"BZh9", "BZh is a word", "PK,3", "\xfd\x37z"}) EXPECT_EQ(read("a", text), text);
+}
+
 TEST_F(CompressedFile, LargeWindowsAreRefused) {
   EXPECT_EQ(read("a.zst", zstd("abc", kMaxZstdWindowBits)), "abc");
   EXPECT_THAT(read("a.zst", zstd("abc", kMaxZstdWindowBits + 1)),

@@ -143,7 +143,7 @@ TEST_F(Npy, BadHeadersAreNamed) {
     expect_error(write_inputs(content), ErrorCode::kData, {folder_ / "x.npy", what});
   };
   bad("", "empty");
-  bad("PK\x03\x04 an npz file", "NUMPY");
+  bad("PK\x03\x04 an npz file", "set data.format = \"npz\"");
   bad(npy<float>("<f4", "(2, 1)", {1, 2}, 4), "version 4");
   bad(std::string("\x93NUMPY\x01", 7), "truncated");
   bad(npy_header("{'descr': '<f4'").substr(0, 15), "truncated");
