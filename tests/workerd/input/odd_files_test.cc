@@ -67,7 +67,7 @@ TEST(OddFiles, Csv) {
                  {"an infinity", head + "-inf,red,0\n", "!f:2|'-inf' in column 'x'"},
                  {"NaN", head + "nan,red,0\n", "!f:2|no value in column 'x'"},
                  {"a missing number", head + "1,red,0\n,red,0\n", "!f:3|no value in column 'x'|data.columns.x.missing"},
-                 {"a missing word", head + "1,,0\n1,?,0\n", "1 1 / 0 0 / 0 0"},
+                 {"a missing word", head + "1,,0\n1,?,0\n1,red,0\n", "1 1 1 / 0 0 1 / 0 0 0"},
                  {"a missing label", head + "1,red,0\n1,red,\n", "!f:3|no label in column 'y'"},
                  {"a label of NaN", head + "1,red,0\n1,red,NaN\n", "!f:3|no label in column 'y'"},
                  {"a label that isn't a number", head + "1,red,0\n1,red,n/a\n", "!f:3|'n/a' in column 'y'|'0' at"},
