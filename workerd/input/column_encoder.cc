@@ -24,7 +24,8 @@ std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& colum
                         .kind = column.kind == ColumnKind::kNumeric || is_weight(column) ? ValueKind::kFloat
                                 : is_tokens(column) && column.tokenizer.empty()          ? ValueKind::kInteger
                                                                                          : ValueKind::kBytes,
-                        .missing = missing});
+                        .missing = missing,
+                        .shape = column.kind == ColumnKind::kNumeric ? column.shape : std::vector<std::uint32_t>()});
   return wanted;
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "workerd/input/column_text.h"
+#include "workerd/input/list_shape.h"
 #include "workerd/input/number_text.h"
 #include "workerd/input/number_word.h"
 
@@ -201,15 +202,24 @@ class JsonlDecoder::Reader {
                    "at most " + std::to_string(kMaxArrayDepth) + " arrays within each other");
     ondemand::array array;
     if (const auto error = value.get_array().get(array)) return not_json(error);
+    const auto level = static_cast<std::size_t>(depth);
+    if (depth == 0) lists_.start();
+    std::uint64_t elements = 0;
     for (auto element : array) {
+      ++elements;
       ondemand::value inside;
       if (const auto error = element.get(inside)) return not_json(error);
       ondemand::json_type type;
       const auto no_type = inside.type().get(type);
+      if (no_type != simdjson::SUCCESS || type != ondemand::json_type::array) lists_.note_value(level + 1);
       Problem problem = no_type != simdjson::SUCCESS ? read_nonfinite(inside, name, no_type)
                                                      : read_value(inside, type, name, depth + 1);
       if (problem) return problem;
     }
+    lists_.note_list(level, elements);
+    for (const std::size_t c : name.columns)
+      if (depth == 0 && !lists_.fits(wanted_[c].shape))
+        return wrong("arrays of another shape", c, lists_of_shape(wanted_[c].shape));
     return std::nullopt;
   }
 
@@ -327,6 +337,7 @@ class JsonlDecoder::Reader {
 
   const std::vector<WantedColumn> wanted_;
   Name names_;
+  ListShape lists_;  // of the value that is read
   ondemand::parser parser_;
   std::string padded_;
   // Of the current record:

@@ -24,6 +24,7 @@ struct WantedColumn {
   std::string name;
   ValueKind kind = ValueKind::kFloat;
   std::vector<std::string> missing = {};  // floats: texts that mean that there is no value (column_text.h)
+  std::vector<std::uint32_t> shape = {};  // floats: that of lists within lists (list_shape.h); less than two sizes: any
 };
 
 // Decoders take the values as the files have them. So floats may be NaN, which means that there is no value, and

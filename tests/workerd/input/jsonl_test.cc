@@ -73,6 +73,24 @@ TEST_F(Jsonl, ArraysGiveTheirElements) {
   EXPECT_THAT(table_.columns[0].bytes, ElementsAre("a", "b\t"));
 }
 
+TEST_F(Jsonl, ArraysInArraysHaveTheShapeOfTheColumn) {
+  const auto read = [this](const std::string& array, const std::vector<std::uint32_t>& shape) {
+    return decode("{\"x\":" + array + "}", {{.name = "x", .kind = ValueKind::kFloat, .shape = shape}});
+  };
+  for (const char* array :
+       {"[[1,2,3],[4,5,6]]", "[1,2,3,4,5,6]", "[[[1],[2],[3]],[[4],[5],[6]]]", "[[1,2,null],[4,5,NaN]]", "[]",
+        "[[],[]]", "null", "[[[1,2,3],[4,5,6]]]", "[[1,2,3,4,5,6]]"})
+    EXPECT_EQ(read(array, {2, 3}), "") << array;
+  for (const char* array : {"[[1,2],[3,4],[5,6]]", "[[1],[2,3,4,5,6]]", "[[1,2,3],4,5,6]", "[[1,2,3,4,5,6],null]",
+                            "[[[1,2,3],[4,5,6]],[]]"})
+    EXPECT_THAT(read(array, {2, 3}),
+                HasSubstr("found arrays of another shape in column 'x', expected lists of the shape "
+                          "[2, 3], or one list of all values: correct the line"))
+        << array;
+  EXPECT_EQ(read("[[1,2],[3,4],[5,6]]", {6}), "") << "the column has no lists within its list";
+  EXPECT_EQ(read("[[1,2,3],[4,5,6]]", {1, 2, 3}), "");
+}
+
 TEST_F(Jsonl, NullAndAbsentValuesAreMissing) {
   ASSERT_EQ(decode_integers("{\"x\":null}\n{}\n{\"x\":7}\n{\"y\":\"x\"}\n"), "");
   EXPECT_THAT(table_.columns[0].integers, ElementsAre(7));

@@ -117,6 +117,44 @@ TEST_F(OddParquet, Files) {
 }
 
 // Spark, Hive and Impala write timestamps so.
+TEST_F(OddParquet, ListsInListsHaveTheShapeOfTheColumn) {
+  using List = std::vector<double>;
+  using Lists = std::vector<std::optional<List>>;
+  const auto given = [this](const Lists& lists, const std::vector<std::uint32_t>& shape) {
+    const auto numbers = std::make_shared<arrow::DoubleBuilder>();
+    const auto inner = std::make_shared<arrow::ListBuilder>(arrow::default_memory_pool(), numbers);
+    arrow::ListBuilder outer(arrow::default_memory_pool(), inner);
+    for (int record = 0; record < 2; ++record) {
+      EXPECT_TRUE(outer.Append().ok());
+      for (const auto& list : lists) {
+        EXPECT_TRUE((list ? inner->Append() : inner->AppendNull()).ok());
+        EXPECT_TRUE(numbers->AppendValues(list.value_or(std::vector<double>())).ok());
+      }
+    }
+    write_parquet(folder_ / "f", {{"x", *outer.Finish()}, wholes("y", {0, 1})}, 2);
+    Source source = input::source(DataFormat::kParquet, folder_, "f");
+    source.columns = {column_section("x", ColumnKind::kNumeric), column_section("y", ColumnKind::kLabel)};
+    source.columns[0].shape = shape;
+    source.parquet = &parquet_functions();
+    return given_of(load_dataset(source));
+  };
+  EXPECT_THAT(given({List{1, 2, 3}, List{4, 5, 6}}, {2, 3}).inputs,
+              testing::ElementsAre(1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(given({List{1, 2}, List{3, 4}, List{5, 6}}, {6}).error, "");
+  EXPECT_EQ(given({List{1, 2, 3, 4, 5, 6}}, {2, 3}).error, "");
+  for (const Lists& unfit : {Lists{List{1, 2}, List{3, 4}, List{5, 6}}, Lists{List{1}, List{2, 3, 4, 5, 6}},
+                             Lists{List{1, 2, 3, 4, 5, 6}, std::nullopt}})
+    EXPECT_THAT(
+        given(unfit, {2, 3}).error,
+        testing::AllOf(testing::HasSubstr("record 0: found "),
+                       testing::HasSubstr("in column 'x', expected finite numbers in lists of the shape [2, 3], or one "
+                                          "list of all values, and no list within it that is null: correct the "
+                                          "record")));
+  EXPECT_THAT(
+      given({List{1, 2}, std::nullopt}, {2}).error,
+      testing::HasSubstr("in column 'x', expected finite numbers, and no list within it that is null: correct"));
+}
+
 TEST_F(OddParquet, Int96) {
   arrow::TimestampBuilder builder(arrow::timestamp(arrow::TimeUnit::NANO), arrow::default_memory_pool());
   for (const std::int64_t value : {0, 5}) ASSERT_TRUE(builder.Append(value).ok());

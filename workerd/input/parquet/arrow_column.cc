@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "workerd/input/column_text.h"
+#include "workerd/input/list_shape.h"
 #include "workerd/input/number_word.h"
 
 namespace disttrain::input {
@@ -63,8 +64,13 @@ class Appender {
   Appender(const WantedColumn& wanted, TableColumn& column, Texts& texts)
       : wanted_(wanted), column_(column), texts_(texts) {}
 
-  std::optional<std::int64_t> append(const arrow::Array& array, std::int64_t begin, std::int64_t end,
-                                     bool is_in_list) const {
+  // Appends the value of a record. Returns false if it doesn't fit.
+  bool append_record(const arrow::Array& array, std::int64_t record) {
+    lists_.start();
+    return !append(array, record, record + 1, false) && lists_.fits(wanted_.shape);
+  }
+
+  std::optional<std::int64_t> append(const arrow::Array& array, std::int64_t begin, std::int64_t end, bool is_in_list) {
     switch (array.type_id()) {
       case Type::BOOL: {
         const auto& typed = static_cast<const arrow::BooleanArray&>(array);
@@ -187,7 +193,7 @@ class Appender {
   }
 
   std::optional<std::int64_t> dictionary(const arrow::DictionaryArray& array, std::int64_t begin, std::int64_t end,
-                                         bool is_in_list) const {
+                                         bool is_in_list) {
     const arrow::Array& words = *array.dictionary();
     for (std::int64_t i = begin; i < end; ++i) {
       if (array.IsNull(i)) {
@@ -202,14 +208,18 @@ class Appender {
   }
 
   template <typename Lists>
-  std::optional<std::int64_t> lists(const Lists& array, std::int64_t begin, std::int64_t end, bool is_in_list) const {
+  std::optional<std::int64_t> lists(const Lists& array, std::int64_t begin, std::int64_t end, bool is_in_list) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (array.IsNull(i)) {
         if (is_in_list) return i;
         continue;
       }
       const std::int64_t first = array.value_offset(i);
+      lists_.note_list(depth_, static_cast<std::uint64_t>(array.value_length(i)));
+      ++depth_;
+      if (!has_elements(array.value_type()->id()) && array.value_length(i) > 0) lists_.note_value(depth_);
       if (append(*array.values(), first, first + array.value_length(i), true)) return i;
+      --depth_;
     }
     return std::nullopt;
   }
@@ -217,6 +227,8 @@ class Appender {
   const WantedColumn& wanted_;
   TableColumn& column_;
   Texts& texts_;
+  ListShape lists_;        // of the record that is appended
+  std::size_t depth_ = 0;  // the number of lists around the values that are appended
 };
 
 }  // namespace
@@ -236,14 +248,14 @@ std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kin
 
 std::optional<std::int64_t> append_array(const arrow::Array& array, const WantedColumn& wanted, TableColumn& column,
                                          Texts& texts) {
-  const Appender appender(wanted, column, texts);
+  Appender appender(wanted, column, texts);
   if (!has_elements(array.type_id()) && array.null_count() == 0) {
     column.lengths.insert(column.lengths.end(), static_cast<std::size_t>(array.length()), 1);
     return appender.append(array, 0, array.length(), false);
   }
   for (std::int64_t i = 0; i < array.length(); ++i) {
     const std::size_t before = values_in(column);
-    if (appender.append(array, i, i + 1, false)) return i;
+    if (!appender.append_record(array, i)) return i;
     column.lengths.push_back(static_cast<std::uint32_t>(values_in(column) - before));
   }
   return std::nullopt;

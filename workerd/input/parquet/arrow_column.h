@@ -16,8 +16,8 @@ std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kin
 
 // Appends all records of the array, whose type fits, to the column `wanted`, with their lengths. Bytes point into the
 // array, or into `texts`, which gets the text of numbers in a column of bytes.
-// Returns the number of the first record in the array that has a value that doesn't fit: a null in a list of integers
-// or bytes, a text that isn't a number, or an integer beyond 64 bits with a sign.
+// Returns the number of the first record in the array that has a value that doesn't fit: a null in a list of integers,
+// bytes or lists, a text that isn't a number, lists of another shape, or an integer beyond 64 bits with a sign.
 std::optional<std::int64_t> append_array(const arrow::Array& array, const WantedColumn& wanted, TableColumn& column,
                                          Texts& texts);
 

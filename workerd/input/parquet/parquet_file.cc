@@ -3,6 +3,7 @@
 #include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <arrow/scalar.h>
+#include <arrow/type_traits.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
@@ -17,6 +18,7 @@
 #include "common/check.h"
 #include "workerd/input/column_text.h"
 #include "workerd/input/file_reader.h"
+#include "workerd/input/list_shape.h"
 #include "workerd/input/order.h"
 #include "workerd/input/parquet/arrow_column.h"
 #include "workerd/input/parquet/input_file.h"
@@ -176,9 +178,10 @@ class ParquetFile::Reader {
       const std::shared_ptr<arrow::Array> array = batch->GetColumnByName(wanted_[c].name);
       if (array == nullptr) return damaged(path_, "no column " + wanted_[c].name);
       if (const auto unfit = append_array(*array, wanted_[c], table.columns[c], table.texts))
-        return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
-                                          std::to_string(next_record_ + static_cast<std::uint64_t>(*unfit)) + ": " +
-                                          wrong_value(wanted_[c], shown(*array, *unfit)));
+        return fail(ErrorCode::kData,
+                    "data file \"" + path_ + "\", record " +
+                        std::to_string(next_record_ + static_cast<std::uint64_t>(*unfit)) + ": " +
+                        wrong_value(wanted_[c], arrow::is_list_like(array->type_id()), shown(*array, *unfit)));
     }
     next_record_ += table.records;
     drop_equal_lengths(table);
@@ -206,7 +209,11 @@ class ParquetFile::Reader {
     return value.ok() ? (*value)->ToString().substr(0, 80) : "a value";
   }
 
-  static std::string wrong_value(const WantedColumn& wanted, const std::string& found) {
+  static std::string wrong_value(const WantedColumn& wanted, bool is_list, const std::string& found) {
+    if (wanted.kind == ValueKind::kFloat && is_list)
+      return "found " + found + " in column '" + wanted.name + "', expected finite numbers" +
+             (wanted.shape.size() < 2 ? "" : " in " + lists_of_shape(wanted.shape)) +
+             ", and no list within it that is null: correct the record";
     if (wanted.kind == ValueKind::kFloat) return wrong_number(found, wanted.name);
     return "found " + found + " in column '" + wanted.name +
            "', expected values that fit into 64 bits, and none that is null: correct the record";
