@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (!header) return 0;
   const auto array = read_array(source, *header);
   if (!array) return 0;
-  if (!is_float(array->header.type)) to_integers(*array);
+  whole_numbers(*array);
   std::vector<double> values(array->rows() * array->row_elements());
   static_cast<void>(write_as(disttrain::DType::kFloat64, *array, std::as_writable_bytes(std::span(values))));
   return 0;

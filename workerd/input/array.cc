@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/check.h"
+#include "workerd/input/number_text.h"
 #include "workerd/input/order.h"
 #include "workerd/input/typed_values.h"
 
@@ -140,10 +141,18 @@ Status write_as(DType to, const Array& array, std::span<std::byte> out) {
                                     " number: correct the data");
 }
 
-std::vector<std::int64_t> to_integers(const Array& array) {
-  DISTTRAIN_CHECK(!is_float(array.header.type));
+std::optional<std::vector<std::int64_t>> whole_numbers(const Array& array) {
   std::vector<std::int64_t> values(array.rows() * array.row_elements());
-  for_each_element(array, [&values](std::uint64_t i, auto value) { values[i] = static_cast<std::int64_t>(value); });
+  bool are_whole = true;
+  for_each_element(array, [&values, &are_whole](std::uint64_t i, auto value) {
+    if constexpr (std::is_floating_point_v<decltype(value)>)
+      if (!(std::abs(value) <= kLargestWhole && value == std::floor(value))) {
+        are_whole = false;
+        return;
+      }
+    values[i] = static_cast<std::int64_t>(value);
+  });
+  if (!are_whole) return std::nullopt;
   return values;
 }
 

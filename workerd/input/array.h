@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,7 +52,7 @@ Result<Array> read_array(ByteSource& file, const ArrayHeader& header);
 // large for the type `to`.
 Status write_as(DType to, const Array& array, std::span<std::byte> out);
 
-// Converts all elements to int64. The array must have an integer type.
-std::vector<std::int64_t> to_integers(const Array& array);
+// All elements as int64. Nothing if one isn't a whole number, or is one of a floating type beyond kLargestWhole.
+std::optional<std::vector<std::int64_t>> whole_numbers(const Array& array);
 
 }  // namespace disttrain::input

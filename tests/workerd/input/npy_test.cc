@@ -133,6 +133,32 @@ TEST_F(Npy, FractionalLabelsAreTargets) {
   EXPECT_EQ(all_rows(*dataset).targets, (Floats{0.5F, 1}));
 }
 
+// As in csv and Parquet files, 0.0 and 1.0 are the classes 0 and 1.
+TEST_F(Npy, WholeLabelsOfAFloatingTypeAreClassesIfTheModelTakesClasses) {
+  const auto columns_of = [this](const std::string& labels, std::optional<DType> labels_as) {
+    folder_.write("y.npy", labels);
+    Source from = write_inputs(npy<float>("<f4", "(2, 1)", {1, 2}));
+    from.labels_as = labels_as;
+    return load(from)->columns()[1];
+  };
+  for (const std::string& labels : {npy<float>("<f4", "(2,)", {1, 0}), npy<double>("<f8", "(2, 1)", {1, 0})}) {
+    EXPECT_TRUE(columns_of(labels, DType::kInt64).are_classes);
+    EXPECT_FALSE(columns_of(labels, DType::kFloat32).are_classes) << "a loss of numbers";
+    EXPECT_EQ(columns_of(labels, std::nullopt).dtype, DType::kFloat32) << "a trainer";
+  }
+  for (const std::vector<double>& values : {std::vector<double>{0.5, 1}, {-1, 1}, {1e17, 1}, {1, std::nan("")}}) {
+    folder_.write("y.npy", npy<double>("<f8", "(2,)", values));
+    Source from = write_inputs(npy<float>("<f4", "(2, 1)", {1, 2}));
+    from.labels_as = DType::kInt64;
+    const auto dataset = load_dataset(from);
+    EXPECT_TRUE(!dataset || !(*dataset)->columns()[1].are_classes);
+  }
+  folder_.write("y.npy", npy<double>("<f8", "(2,)", {1, 0}));
+  Source from = write_inputs(npy<float>("<f4", "(2, 1)", {1, 2}));
+  from.labels_as = DType::kInt64;
+  EXPECT_EQ(all_rows(*load(from)).labels, (Labels{1, 0}));
+}
+
 TEST_F(Npy, LabelsMustBeNamed) {
   write_inputs(npy<float>("<f4", "(2, 1)", {1, 2}));
   expect_error(source(kNpy, folder_, "x.npy"), ErrorCode::kConfig, {"data.labels"});

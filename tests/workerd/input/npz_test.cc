@@ -25,7 +25,7 @@ TEST(Npz, StoredAndDeflatedArraysAreRead) {
     std::vector<float> values(12);
     ASSERT_TRUE(write_as(DType::kFloat32, (*arrays)[0].array, std::as_writable_bytes(std::span(values))));
     EXPECT_EQ(values[11], 11.0F);
-    EXPECT_THAT(to_integers((*arrays)[1].array), ElementsAre(3, 1, 2, 0));
+    EXPECT_THAT(whole_numbers((*arrays)[1].array).value(), ElementsAre(3, 1, 2, 0));
   }
 }
 
