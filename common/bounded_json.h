@@ -1,7 +1,7 @@
 // Parses JSON that came from outside: from a file, a trainer or another program. All such text goes through
-// parse_bounded_json(), except headers of safetensors files, whose parser keeps no tree of values. nlohmann's parser
-// itself takes any nesting. A text of brackets alone then costs 70 times its size in memory, and functions that recurse
-// into the value, such as dump(), overflow the stack.
+// parse_bounded_json() or read_bounded_json(). nlohmann's parser itself takes any nesting. A text of brackets alone
+// then costs 70 times its size in memory, and functions that recurse into the value, such as dump(), overflow the
+// stack.
 //
 // A room that includes this file links nlohmann_json. All functions may be called in every thread.
 #pragma once
@@ -30,6 +30,14 @@ Json parse_bounded_json(std::string_view text, int most_nesting = kMaxJsonNestin
   } catch (const typename Json::exception&) {
     return Json(Json::value_t::discarded);
   }
+}
+
+// Hands the parts of the text to `reader` in their order, and builds no tree of values. Returns false if the text isn't
+// JSON or is nested deeper than `most_nesting`, or as soon as a function of `reader` returns false. Throws what these
+// functions throw.
+template <class Json = nlohmann::json>
+bool read_bounded_json(std::string_view text, nlohmann::json_sax<Json>& reader, int most_nesting = kMaxJsonNesting) {
+  return !is_nested_deeper(text, most_nesting) && Json::sax_parse(text, &reader);
 }
 
 }  // namespace disttrain

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "common/bounded_json.h"
 #include "common/check.h"
 
 namespace disttrain::checkpoint {
@@ -63,9 +64,9 @@ class Parser final : public nlohmann::json_sax<Json> {
 
   Result<TensorTable> parse(const std::string& text, std::uint64_t data_bytes) {
     if (text.empty() || text.front() != '{') return tl::unexpected(error_of("its header doesn't begin with {"));
-    const bool is_whole = Json::sax_parse(text, this);
+    const bool is_whole = read_bounded_json<Json>(text, *this);
     if (error_) return tl::unexpected(*error_);
-    if (!is_whole) return tl::unexpected(error_of("its header isn't JSON"));
+    if (!is_whole) return tl::unexpected(error_of("its header isn't JSON, or is nested too deeply"));
     if (!check_names() || !check_places(data_bytes)) return tl::unexpected(*error_);
     return std::move(table_);
   }
