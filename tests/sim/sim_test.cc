@@ -75,6 +75,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
      {9112457, 9208690, 40000078}},
     {"no worker was left for the records of a worker that was lost at the end", {74000607}},
     {"workers stopped before the stop was durable, and the next chief waited for their steps", {363904715819798922}},
+    {"a joining worker was blamed because the chief's roster with it didn't reach the ps", {7100036440}},
     {"a step was committed after the last checkpoint of a job that was being stopped", {9206085}},
     {"workers that had finished didn't count for job.min_workers", {9112084}},
     {"an order to cut was lost, because a shard had no link to the pacer yet", {9207858}},

@@ -80,13 +80,15 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
     retry_later(turn, from, failed.reason);
     return true;
   }
+  // While a worker opens its channels, another task may be the cause: a ps that the chief doesn't reach, for example,
+  // has no roster with this worker and doesn't answer it. So the worker isn't blamed, and may try again.
+  const bool is_own =
+      is_invited || failed.code != ErrorCode::kUnavailable || fault_of(failed.code, failed.reason).is_own;
   if (is_joining) {
-    candidates_.unprepare(from);
-    membership_.lose(turn, from, failed.reason);
+    membership_.lose(turn, from, failed.reason, is_own ? Loss::kCounts : Loss::kLink);
     if (condition_.has_ended() || stage_.is(Stage::kClose)) return true;
   }
-  // While a worker opens its channels, another task may be the cause. So the worker may try again.
-  if (is_invited || failed.code != ErrorCode::kUnavailable || fault_of(failed.code, failed.reason).is_own)
+  if (is_own)
     start_failures_.leave_out(turn, from, failed.reason);
   else
     events_.tell(turn, "worker_refused", 2, to_string(from.task) + " can't take part: " + failed.reason, from.task);

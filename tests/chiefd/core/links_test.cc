@@ -263,6 +263,26 @@ TEST_F(LinksTest, JoinerThatCannotReachAPsIsNotWaitedForNorBlamed) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
+// The chief's roster with the worker hasn't reached ps/0, so ps/0 refuses the worker, which gives up after a while.
+TEST_F(LinksTest, JoinerThatAPsRefusesIsNotBlamedAndJoinsLater) {
+  const JobId job = train(job_config("a"), 2);
+  kill(worker(1));
+  obedient_ = false;
+  restart(worker(1));
+  say(worker(1), JobDescribed{job, model_, records_, 0});
+  ASSERT_EQ(sent<OpenJob>(worker(1)).size(), 2u);
+  const std::size_t lost = count_events("worker_lost");
+  say(worker(1), TaskFailed{job, generation(job), ErrorCode::kUnavailable, "can't open a channel to shard 0 at ps/0"});
+  EXPECT_EQ(count_events("worker_lost"), lost);
+  EXPECT_EQ(event("worker_refused"), "worker/1 can't take part: can't open a channel to shard 0 at ps/0");
+  EXPECT_EQ(roster(), std::vector<Member>{member(worker(0))});
+  obedient_ = true;
+  restart(worker(1));
+  pass(seconds(10));
+  EXPECT_EQ(roster().size(), 2u);
+  EXPECT_EQ(status(job).state, JobState::kRunning);
+}
+
 // The accusations are about a generation that an earlier chief began. This chief doesn't continue that generation, so
 // it ignores them.
 TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
