@@ -123,8 +123,11 @@ bool Absences::fail_overdue(Turn& turn) {
 std::string Absences::limit_text() const {
   const Absence& wait = current_.front();
   const std::string key = key_of(wait.role);
-  return wait.limit ? "the job fails if this takes " + format_duration(*wait.limit) + " (" + key + ")"
-                    : "the job waits until this is over (" + key + " sets no limit)";
+  if (!wait.limit) return "the job waits until this is over (" + key + " sets no limit)";
+  const bool is_extended = wait.since > since_.at(wait.role);
+  return "the job fails if " +
+         std::string(is_extended ? "the workers that get ready make no progress for " : "this takes ") +
+         format_duration(*wait.limit) + " (" + key + ")";
 }
 
 void Absences::report(Turn& turn) {

@@ -41,7 +41,7 @@ class Absences {
   bool review(Turn& turn);
   // The waits of the last tick, those for ps tasks first.
   const std::vector<Absence>& current() const { return current_; }
-  // What ends the wait: "the job fails after 120 s (job.ps_timeout)". REQUIRES: current() isn't empty.
+  // What ends the wait: "the job fails if this takes 120 s (job.ps_timeout)". REQUIRES: current() isn't empty.
   std::string limit_text() const;
   // Workers don't join while the chief's own disk hangs. So this pause doesn't count.
   void excuse(Duration pause);

@@ -154,6 +154,9 @@ TEST_F(LongWorkTest, RecoveryWaitsForWorkersThatStillRead) {
   restart(worker(0));
   work({worker(0)}, 5 * setup());
   EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  EXPECT_NE(event(kStillWaiting).find("the job fails if the workers that get ready make no progress for"),
+            std::string::npos)
+      << event(kStillWaiting);
   stand_still();
   EXPECT_EQ(status(job).state, JobState::kFailed);
 }
