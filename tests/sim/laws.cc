@@ -332,17 +332,23 @@ void Laws::starts_without_a_worker() {
              " times in a row, but there are " + std::to_string(jobs_.cluster.workers.size()) + " workers");
 }
 
-void Laws::state_is(Instant now, Duration timeout, const JobConfig& job, const chiefd::JobStatus& status) {
+void Laws::state_is(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
+                    const chiefd::JobStatus& status) {
   if (status.state != chiefd::JobState::kPaused) {
     longest_timeout_ = Duration();
     return paused_since_.reset();
   }
-  if (!paused_since_) paused_since_ = counted_since_ = now;
+  if (!paused_since_) {
+    paused_since_ = counted_since_ = now;
+    crashes_before_ = crashes;
+  }
   if (status.reason.empty()) violated("L4: the job is paused without a reason");
   // If the heartbeat timeout changes, a deadline that was set earlier keeps its length. So the longest timeout during
   // the pause counts.
   longest_timeout_ = std::max(longest_timeout_, timeout);
-  const Duration work = 4 * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
+  // After a crash, a task reads everything again.
+  const auto readings = static_cast<std::int64_t>(4 + crashes - crashes_before_);
+  const Duration work = readings * static_cast<std::int64_t>(jobs_.slow_pieces) * jobs_.slow_piece;
   const Duration limits = job.job.ps_timeout + job.job.workers_timeout;
   const Duration bound = kLongestPause * longest_timeout_ + work + limits;
   // A shorter wait doesn't excuse a job that waits and fails in turns.

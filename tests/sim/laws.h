@@ -158,8 +158,10 @@ class Laws {
   // has recorded because of a link allows one more generation.
   void restarts(const JobConfig& job, const chiefd::GenerationRecord& record, Term term);
   // L4: each pause ends, and has a reason. `timeout` is the heartbeat timeout, from which all other timeouts are
-  // derived. A long pause waits for absent tasks, without a limit, and the chief has reported it.
-  void state_is(Instant now, Duration timeout, const JobConfig& job, const chiefd::JobStatus& status);
+  // derived. `crashes`: how many processes have crashed so far. A long pause waits for absent tasks, without a limit,
+  // and the chief has reported it.
+  void state_is(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
+                const chiefd::JobStatus& status);
   void reports_wait(Instant now) { wait_reported_ = now; }
   // I11: a finished job has visited each record once in each epoch.
   void finished(const JobConfig& job, std::uint64_t examples);
@@ -222,7 +224,8 @@ class Laws {
   std::map<std::string, ByWord> values_of_;           // by the path of the checkpoint
   std::map<std::string, double> visited_of_;          // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
-  Instant counted_since_;  // the beginning of the pause, or the end of its last wait without a limit
+  std::uint64_t crashes_before_ = 0;  // the number of crashes before this pause
+  Instant counted_since_;             // the beginning of the pause, or the end of its last wait without a limit
   std::optional<Instant> wait_reported_;
   Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
   std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up

@@ -450,7 +450,10 @@ class Simulation {
     const auto job = chief()->cluster().find(wanted_);
     if (!job) return;
     const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
-    laws_.state_is(world_.now(), chief()->cluster().timeouts().silent, jobs_.configs.at(wanted_), status);
+    const Happenings& happenings = world_.happenings();
+    const std::uint64_t crashes = happenings[static_cast<std::size_t>(Happening::kCrash)] +
+                                  happenings[static_cast<std::size_t>(Happening::kHostLost)];
+    laws_.state_is(world_.now(), chief()->cluster().timeouts().silent, crashes, jobs_.configs.at(wanted_), status);
   }
 
   void until(Instant end, const std::function<bool()>& done) {
