@@ -48,9 +48,10 @@ void Quorum::check(Turn& turn) {
 bool Quorum::fail_without_hope(Turn& turn) {
   const std::optional<TaskId> lost = last_hope(turn);
   if (!lost) return false;
+  // After a restart of the chief, a worker that isn't in the cluster file may be unknown.
   const Task* task = turn.tasks.find(*lost);
   const std::string why = worker_losses_.why_lost(*lost);
-  const std::string reason = candidates_.is_left_out(*task)
+  const std::string reason = task != nullptr && candidates_.is_left_out(*task)
                                  ? "it " + candidates_.kept_out().at(*lost) +
                                        (setup_.waits_for_lost() ? "; no other worker may take its rank "
                                                                   "(job.on_worker_loss is \"wait\")"

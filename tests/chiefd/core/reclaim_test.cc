@@ -316,6 +316,27 @@ TEST_F(ReclaimTest, UnlistedWorkerThatIsGoneIsFencedToo) {
   EXPECT_EQ(records_of(sent<LeaseGrant>(worker(1))), 1000u) << "what worker/9 had is lent again";
 }
 
+// The second new chief knows the loss from the journal, and never heard of worker/9.
+TEST_F(ReclaimTest, JobThatWaitsForAnUnlistedWorkerThatWasLostTooOftenFails) {
+  config_.allow_unlisted_workers = true;
+  start_chief(2, 1);
+  hello_all();
+  hello(worker(9));
+  JobConfig config = job_config("a");
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  config.job.max_restarts = 0;
+  config.job.min_workers = 2;
+  const JobId job = submit(config);
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  for (int i = 0; i < 2; ++i) {
+    restart_chief_without({worker(9)});
+    pass(seconds(30));
+  }
+  EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("worker/9: it was lost more than job.max_restarts (0) times"), std::string::npos)
+      << status(job).reason;
+}
+
 // The shards have fenced this incarnation of the worker.
 TEST_F(ReclaimTest, WorkerThatAChiefBeforeRemovedComesBackAsAnother) {
   const JobId job = train(job_config("a"), 2);
