@@ -27,6 +27,7 @@ Closing::Closing(JobParts& parts)
 
 void Closing::close(Turn& turn, JobState end, const std::string& reason) {
   checkpointing_.abandon(turn, "the job ends");
+  evaluators_.keep_last(turn);
   folder_.close(turn);
   savers_.refuse(turn, ErrorCode::kTemporary, "the job ends");
   stage_.enter(Stage::kClose);

@@ -420,6 +420,12 @@ bool Evaluators::has_evaluated_last() const {
          });
 }
 
+void Evaluators::keep_last(Turn& turn) {
+  if (is_kept_ || !generation_.described()) return;
+  listing_.reset();  // the folder may still work on the one before
+  keep_best(turn);
+}
+
 void Evaluators::close(Turn& turn) {
   for (const auto& [id, task] : turn.tasks.all()) {
     const bool holds_it = has_order(task.member) || task.heartbeat.job == setup_.id;

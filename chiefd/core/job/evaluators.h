@@ -73,6 +73,8 @@ class Evaluators {
   void give_up_waiting(Turn& turn, const std::string& why);
   // True if the parameters of the job's last step were evaluated.
   bool has_evaluated_last() const;
+  // The job ends. Lets the folder keep what it doesn't keep yet. Nobody waits for the folder's answer.
+  void keep_last(Turn& turn);
   // Tells the evaluators to release the job.
   void close(Turn& turn);
 

@@ -165,6 +165,13 @@ class ClusterTest : public testing::Test {
     }));
   }
   const std::vector<Probe>& probes() const { return probes_; }
+  // The newest request of one kind to the folder. REQUIRES: there was one.
+  template <typename Work>
+  Work newest_of() const {
+    const auto found = std::find_if(folder_work_.rbegin(), folder_work_.rend(),
+                                    [](const FolderWork& work) { return std::holds_alternative<Work>(work.work); });
+    return std::get<Work>(found->work);
+  }
 
   // If true, tasks carry out the chief's orders. Tests can also turn off single answers.
   std::map<JobId, std::uint32_t> crashes_;  // of former chiefs

@@ -153,17 +153,11 @@ TEST_F(EvaluatorsTest, TheBestCheckpointsArePinnedAndTheBestOneExported) {
   report_pacer(100, 0);
   evaluate(job, 0.5);
   report_pacer(200, 0);
-  const auto newest_of = [this]<typename Work>(Work) {
-    Work found{};
-    for (const FolderWork& work : folder_work_)
-      if (const auto* one = std::get_if<Work>(&work.work)) found = *one;
-    return found;
-  };
-  EXPECT_EQ(newest_of(CommitAttempt{}).pinned, std::vector<std::string>{path(0)});
-  EXPECT_EQ(newest_of(KeepBest{}).best, path(0));
-  EXPECT_EQ(newest_of(KeepBest{}).metadata.at("disttrain.step"), "100");
+  EXPECT_EQ(newest_of<CommitAttempt>().pinned, std::vector<std::string>{path(0)});
+  EXPECT_EQ(newest_of<KeepBest>().best, path(0));
+  EXPECT_EQ(newest_of<KeepBest>().metadata.at("disttrain.step"), "100");
   evaluate(job, 0.4);
-  EXPECT_EQ(newest_of(KeepBest{}).best, path(1));
+  EXPECT_EQ(newest_of<KeepBest>().best, path(1));
   ASSERT_EQ(status(job).best.size(), 1u);
   EXPECT_EQ(status(job).best.front().checkpoint.path, path(1));
   EXPECT_EQ(journal_.jobs.at(job).evaluations->exported, path(1));
@@ -268,6 +262,26 @@ TEST_F(EvaluatorsTest, EvaluationsOfWorkersCountToo) {
     say(worker(0), Evaluated{job, generation(job), Step(step), false, 0.5, {}, 10});
   pass(seconds(1));
   EXPECT_EQ(status(job).state, JobState::kStopping);
+}
+
+// The folder still exports the checkpoint before, when the evaluation of the last one arrives.
+TEST_F(EvaluatorsTest, TheFolderKeepsWhatTheLastEvaluationFound) {
+  JobConfig config = every_100(0, 1);
+  evaluation_records_ = 10;
+  const JobId job = train(config, 1);
+  for (const std::uint64_t step : {100, 200}) report_pacer(step, 0);
+  ASSERT_EQ(kept_.size(), 2u);
+  folder_is_held_ = true;
+  say(worker(0), Evaluated{job, generation(job), Step(100), true, 0.5, {}, 10});
+  ASSERT_EQ(newest_of<KeepBest>().evaluations->found.best.front().value, 0.5);
+  const std::size_t before = folder_work_.size();
+  say(worker(0), Evaluated{job, generation(job), Step(200), true, 0.25, {}, 10});
+  EXPECT_EQ(folder_work_.size(), before) << "one after the other";
+  step(chiefd::Stop{ClientId(2), "a", true, "ada"});
+  ASSERT_EQ(folder_work_.size(), before + 1);
+  EXPECT_EQ(newest_of<KeepBest>().evaluations->found.best.front().value, 0.25);
+  release_folder();
+  EXPECT_EQ(status(job).state, JobState::kStopped);
 }
 
 }  // namespace
