@@ -37,6 +37,7 @@ Cluster::Cluster(Setup setup)
     submission.resubmits = recovered.journaled.submitted.resubmits;
     if (recovered.config) submission.config = *recovered.config;
     submission.config.job.name = recovered.journaled.submitted.name;
+    let_go_on(submission);
     jobs_[id] = std::make_unique<Job>(setup_of(id, std::move(submission)));
     const JobState state = recovered.journaled.state;
     const bool was_running = !is_final(state) && state != JobState::kQueued;
@@ -73,8 +74,9 @@ Actions Cluster::start(Instant now) {
           Error{ErrorCode::kSoftware,
                 "the chief has crashed " + std::to_string(crashes_.at(id)) +
                     " times while it worked for this job, so it goes on without the job: the line \"crashed\" in the "
-                    "chief's log has the reason. `disttrain resubmit " +
-                    job->name() + "` tries it again"},
+                    "chief's log has the reason. To try it again: " +
+                    (job->submission().config.checkpoint.directory.empty() ? "submit its file"
+                                                                           : "`disttrain resubmit " + job->name() + "`")},
           std::nullopt);
     }
   }

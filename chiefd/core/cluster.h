@@ -114,6 +114,9 @@ class Cluster {
   Status check_submission(const Submission& submission, bool goes_on) const;
   // Why the job can't be submitted again. None: it can.
   Status check_resubmission(const std::string& name, const std::optional<JobId>& id) const;
+  // Lets a job that is submitted again go on from the checkpoints of the earlier one, if its checkpoint.restore is
+  // "none".
+  void let_go_on(Submission& submission) const;
   // Adds a job to the queue. The record with the returned ticket makes it durable.
   Ticket enqueue(Instant now, Submission submission, Actions& actions);
   // If the job has failed and job.on_failure says so, submits it again. Does nothing if that was done before.

@@ -109,6 +109,7 @@ void Cluster::on(Instant now, const Submit& event, Actions& actions) {
 
 Ticket Cluster::enqueue(Instant now, Submission submission, Actions& actions) {
   const JobId id = last_job_ = last_job_.next();
+  let_go_on(submission);
   Turn turn = this->turn(now, actions);
   const Ticket ticket =
       turn.persist(SubmittedRecord{id, submission.config.job.name, submission.toml, submission.warmup_steps,
@@ -153,6 +154,16 @@ void Cluster::on(Instant now, const Resubmit& event, Actions& actions) {
   submission.resubmits = 0;
   const Ticket ticket = enqueue(now, std::move(submission), actions);
   answers_.emplace(ticket, AnswerClient{event.client, JobSubmitted{last_job_, ahead}});
+}
+
+// checkpoint.restore = "none" says that the folder is empty when a user submits the file. The checkpoints that are
+// there now are of the earlier job, unless that job has failed because of them.
+void Cluster::let_go_on(Submission& submission) const {
+  const auto earlier = jobs_.find(submission.resubmit_of);
+  if (earlier == jobs_.end()) return;
+  const Job& job = *earlier->second;
+  if (job.generation().value != 0 || job.submission().config.checkpoint.restore == Restore::kNewest)
+    submission.config.checkpoint.restore = Restore::kNewest;
 }
 
 // The job is submitted in the same step in which it fails. So a client that hears of the failure hears of the next job

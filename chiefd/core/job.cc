@@ -48,6 +48,10 @@ bool Job::may_succeed_later() const {
   return !code || *code == ErrorCode::kUnavailable;
 }
 
+Generation Job::generation() const {
+  return parts_->generation.number();
+}
+
 bool Job::has_begun() const {
   return parts_->condition.has_begun();
 }
@@ -113,6 +117,7 @@ void Job::restore(const JournaledJob& journaled) {
     parts.restart.recall_end(*journaled.ended);
   }
   if (journaled.state == JobState::kQueued) return;
+  if (!journaled.ended) parts.restart.recall_progress(journaled);
   parts.condition.restore(journaled.state, journaled.reason);
   parts.stage.enter(Stage::kReleased);
   parts.condition.note_opened(journaled.state != JobState::kStarting);

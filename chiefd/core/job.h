@@ -86,7 +86,7 @@ class Job {
   ~Job();
   Job(const Job&) = delete;
 
-  // Restores a job of the journal that is queued or has ended.
+  // Restores a job of the journal that is queued or has ended, or that this chief won't go on with.
   void restore(const JournaledJob& journaled);
   // See Restart::recall(). Call before take_up().
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
@@ -108,6 +108,8 @@ class Job {
   bool may_succeed_later() const;
   // Returns true if the job has left the queue, under this chief or under a former one.
   bool has_begun() const;
+  // The number of the newest generation. 0: none has begun, so the job has no checkpoints of its own.
+  Generation generation() const;
   // The job's status without the state of the tasks, which Cluster adds.
   JobStatus status(Instant now) const;
   // The tasks for which the job waits. Empty if the job does its work, waits for its turn, or waits for the chief's own

@@ -70,6 +70,16 @@ void Restart::recall_end(const EndRecord& end) {
   condition_.recall_blame(end.code, end.root_cause);
 }
 
+// If this generation has taken a checkpoint, the job has reached at least the step of that checkpoint. Otherwise it has
+// reached at least the step at which the generation began. The chief doesn't use the step of an earlier generation's
+// checkpoint: if that checkpoint is damaged, this generation began at an earlier step.
+void Restart::recall_progress(const JournaledJob& journaled) {
+  const GenerationRecord& record = journaled.generation;
+  const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
+  const bool is_of_this = newest && newest->generation == record.generation;
+  progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
+}
+
 void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   const GenerationRecord& record = journaled.generation;
   condition_.begin();
@@ -85,12 +95,7 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
   if (!schedule_.has_begun()) schedule_.begin(turn.now);
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
-  // If this generation has taken a checkpoint, the job has reached at least the step of that checkpoint. Otherwise it
-  // has reached at least the step at which the generation began. The chief doesn't use the step of an earlier
-  // generation's checkpoint: if that checkpoint is damaged, this generation began at an earlier step.
-  const std::optional<CheckpointRecord>& newest = journaled.checkpoint;
-  const bool is_of_this = newest && newest->generation == record.generation;
-  progress_.take_up(is_of_this ? newest->step : record.restore_step, record.before);
+  recall_progress(journaled);
   const std::string early_end = journaled.evaluations ? journaled.evaluations->early_end : "";
   const bool finishes_early = !early_end.empty() && journaled.is_training && !rollbacks_.current();
   if (finishes_early) {

@@ -41,6 +41,8 @@ class Restart {
   // Counts the losses from before the restart too. Otherwise a loss that also kills the chief could repeat without end.
   // Call this before take_up(). `clocks` has the current time on both clocks that events are stamped with.
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
+  // Restores what is known of the step of a job that hadn't ended.
+  void recall_progress(const JournaledJob& journaled);
   // Restores the figures of a job that ended before the restart.
   void recall_end(const EndRecord& end);
   // Takes over a job that was running before the restart.

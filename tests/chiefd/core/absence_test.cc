@@ -259,6 +259,34 @@ TEST_F(AbsenceTest, RestartedChiefSubmitsTheJobThatFailedWithItsPredecessor) {
   EXPECT_EQ(journal_.jobs.at(JobId(2)).submitted.resubmits, 1u);
 }
 
+TEST_F(AbsenceTest, JobThatBeganInAnEmptyFolderGoesOnFromItsOwnCheckpoints) {
+  JobConfig config = resubmitted(1);
+  config.checkpoint.restore = Restore::kNone;
+  train(config);
+  ASSERT_TRUE(newest_of<OpenFolder>().must_be_empty);
+  kill_all_ps();
+  pass(seconds(70));
+  ASSERT_EQ(cluster_->jobs().size(), 2u);
+  restart_chief();
+  newest_ = restore_point(20);
+  restart_all_ps();
+  for (const std::uint32_t i : {0u, 1u}) restart(worker(i));
+  pass(seconds(5));
+  EXPECT_EQ(status(JobId(2)).state, JobState::kRunning) << status(JobId(2)).reason;
+  EXPECT_FALSE(newest_of<OpenFolder>().must_be_empty);
+}
+
+TEST_F(AbsenceTest, JobThatFailedBecauseItsFolderWasNotEmptyFailsAgain) {
+  JobConfig config = with_checkpoints();
+  config.checkpoint.restore = Restore::kNone;
+  start_chief(2, 2);
+  hello_all();
+  folder_error_ = Error{ErrorCode::kConfig, "has checkpoints, but checkpoint.restore is none"};
+  ASSERT_EQ(status(submit(config)).state, JobState::kFailed);
+  submit_again("a");
+  EXPECT_TRUE(newest_of<OpenFolder>().must_be_empty);
+}
+
 TEST_F(AbsenceTest, JobThatCannotTrainIsNotSubmittedAgain) {
   records_ = 0;
   start_chief(2, 2);

@@ -252,8 +252,9 @@ TEST_F(TrainingTest, JobThatHasCrashedTheChiefTwiceFailsAndTheNextOneBegins) {
   crashes_[bad] = 2;
   restart_chief();
   EXPECT_EQ(status(bad).state, JobState::kFailed);
-  EXPECT_NE(status(bad).reason.find("the chief has crashed 2 times while it worked for this job"), std::string::npos)
-      << status(bad).reason;
+  EXPECT_EQ(status(bad).reason,
+            "the chief has crashed 2 times while it worked for this job, so it goes on without the job: the line "
+            "\"crashed\" in the chief's log has the reason. To try it again: submit its file");
   for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
   pass(seconds(10));
   EXPECT_EQ(status(next).state, JobState::kRunning) << status(next).reason;
@@ -268,7 +269,22 @@ TEST_F(TrainingTest, JobThatCrashesTheChiefIsNotSubmittedAgainByItself) {
   restart_chief();
   restart_chief();
   EXPECT_EQ(status(bad).state, JobState::kFailed);
+  EXPECT_NE(status(bad).reason.find("To try it again: `disttrain resubmit bad`"), std::string::npos)
+      << status(bad).reason;
   EXPECT_EQ(cluster_->jobs().size(), 1u);
+}
+
+TEST_F(TrainingTest, JobThatIsSetAsideKeepsTheStepOfItsNewestCheckpoint) {
+  JobConfig config = job_config("bad");
+  config.checkpoint.directory = "/checkpoints";
+  config.checkpoint.every_steps = 100;
+  const JobId bad = train(config);
+  report_pacer(100, 0);
+  ASSERT_TRUE(journal_.jobs.at(bad).checkpoint);
+  crashes_[bad] = 2;
+  restart_chief();
+  EXPECT_EQ(status(bad).global_step, 100u);
+  EXPECT_EQ(journal_.jobs.at(bad).ended->step, Step(100));
 }
 
 }  // namespace
