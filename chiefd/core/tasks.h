@@ -28,8 +28,8 @@ struct Task {
   bool connected = false;
   bool probing = false;
   bool leaving = false;  // true: the task was told to end, and waits for permission to leave
-  // The job that has ended, or has gone on without this worker, and that the worker still holds: its threads may hang
-  // in that job's program or data. Until the worker has released it, it gets no other job. 0: none.
+  // The job that has ended and that the worker still holds: its threads may hang in that job's program or data. Until
+  // the worker has released it, it gets no other job. 0: none.
   JobId unreleased;
   Instant joined;      // when this process joined
   Instant last_heard;  // the last time at which the task and all its shard threads were known to run

@@ -40,7 +40,7 @@ class StartFailures {
   // blame, and stays out; otherwise the worker may join while the job trains.
   void note(Turn& turn, const Member& worker, const Error& error, bool is_process);
   // In stage kOpen: no worker is awaited any more. Goes on to the next stage, or starts again without the workers that
-  // have failed. If too few workers have opened the job, fails it.
+  // have failed.
   void advance(Turn& turn);
   // In stage kOpen: all awaited workers have stood still for too long. Returns false if too few others are left.
   bool give_up_on_awaited(Turn& turn, const Error& error);
