@@ -71,12 +71,13 @@ Actions Cluster::start(Instant now) {
     } else if (crashes_the_chief(id)) {
       job->fail(
           turn,
-          Error{ErrorCode::kSoftware,
-                "the chief has crashed " + std::to_string(crashes_.at(id)) +
-                    " times while it worked for this job, so it goes on without the job: the line \"crashed\" in the "
-                    "chief's log has the reason. To try it again: " +
-                    (job->submission().config.checkpoint.directory.empty() ? "submit its file"
-                                                                           : "`disttrain resubmit " + job->name() + "`")},
+          Error{
+              ErrorCode::kSoftware,
+              "the chief has crashed " + std::to_string(crashes_.at(id)) +
+                  " times while it worked for this job, so it goes on without the job: the line \"crashed\" in the "
+                  "chief's log has the reason. To try it again: " +
+                  (job->submission().config.checkpoint.directory.empty() ? "submit its file"
+                                                                         : "`disttrain resubmit " + job->name() + "`")},
           std::nullopt);
     }
   }
