@@ -146,6 +146,19 @@ class CiTest(SmallTree):
         self.assertIn("SKIPPED: all of it: no root", lines)
         self.assertIn("bare Debian skipped", lines[-1])
 
+    def test_a_missing_permission_is_a_failure_although_its_exit_code_is_that_of_a_skipped_test(self):
+        self.bare_root("SKIPPED: all of it: no root", 77)
+        self.stand_in("tools/quickstart", "echo 'SKIPPED: not a word of a test'; exit 77")
+        code, lines, _ = self.parts()
+        self.assertEqual(code, 77)
+        self.assertRegex(lines[-1], r"bare Debian skipped .*quickstart failed .*with a sanitizer passed ")
+
+    def test_a_bare_root_that_fails_with_the_exit_code_of_a_skipped_test_fails(self):
+        self.bare_root("no permission to write /x", 77)
+        code, lines, parts = self.parts()
+        self.assertEqual((code, parts), (77, ["ctest", "simulate", "bare", "sanitized"]))
+        self.assertIn("bare Debian failed", lines[-1])
+
     def test_without_torch_the_last_line_says_so(self):
         code, lines, _ = self.parts("--without-torch")
         self.assertEqual(code, 0, lines)
