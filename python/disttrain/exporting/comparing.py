@@ -6,8 +6,9 @@ at random (drawing.py), because an example of zeros would show nothing.
 
 A gradient may jump where an activation such as ReLU is almost 0: rounding alone then changes it by some percent. So the
 model is also run with inputs that differ in their sixth digit. The results may differ by a few times what that changes.
-A compiled program whose results differ by more has an error only if the model in float64 shows that: otherwise nobody can
-tell which result is right, and another batch is drawn.
+A compiled program whose results differ by more has an error only if the model in float64 shows that. If the model in
+float64 is as far from the model, nobody can tell which result is right, and another batch is drawn. If an operator doesn't
+take float64, the two results are all that is known: the export fails, but the message blames neither.
 """
 
 import torch
@@ -98,7 +99,7 @@ def compare_compiled(program, functions, traced, of_library, variables):
 
 
 def _judge(program, functions, traced, arguments, expected, found, tolerance):
-    """Raises ExportError if the compiled program is wrong for certain. Returns by how much rounding may change the results."""
+    """Raises ExportError if the results differ by more than rounding explains. Returns by how much rounding may change them."""
     rounding = functions.rounding
     noise = max(
         _difference(expected, _seeded(lambda nudged: traced(*nudged), _nudged(arguments, seed, rounding), 1), rounding)
@@ -112,15 +113,20 @@ def _judge(program, functions, traced, arguments, expected, found, tolerance):
     worst = max(range(len(differences)), key=differences.__getitem__)
     if max(tolerance, 4 * noise) >= min(differences[worst], _MOST):
         return max(noise, _LEAST)
-    model = f"differ by {noise:.1g} if the model computes in float64" if exact is not None else f"change by {noise:.1g} by rounding"
+    if exact is not None:
+        model, blame = f"differ by {noise:.1g} if the model computes in float64", _BLAME
+    else:
+        model = f"change by {noise:.1g} by rounding"
+        blame = f"which of the two is right isn't known, because an operator of the model doesn't take float64. {_ELSE}"
     raise ExportError(
         f"export: the compiled program {program} has another result than the model: {functions.name_of_result(program, worst)} "
-        f"differs by {differences[worst]:.2g} of its largest value, and the model's own results {model}; {_BLAME}"
+        f"differs by {differences[worst]:.2g} of its largest value, and the model's own results {model}; {blame}"
     )
 
 
 _INSTEAD = "export to a .pt file instead"
-_BLAME = f"AOTInductor has an error in one of the model's operators. {_INSTEAD.capitalize()}"
+_ELSE = _INSTEAD.capitalize()
+_BLAME = f"AOTInductor has an error in one of the model's operators. {_ELSE}"
 # Batches with which a compiled program is tried until one can be compared, and further changes of the inputs for each.
 _DRAWS, _MORE_NUDGES = 4, 6
 

@@ -122,6 +122,23 @@ class CompiledTest(unittest.TestCase):
         self.assertIn('another result than the model: the gradient of "0.weight" differs by', text)
         self.assertIn("if the model computes in float64; AOTInductor has an error in one of the model's operators", text)
 
+    def test_NobodyIsBlamedIfAnOperatorDoesntTakeFloat64(self):
+        class OfFloats(nn.Linear):
+            def forward(self, inputs):
+                # This view of float64 has twice as many numbers, so the product fails.
+                return super().forward((inputs.view(torch.int32) < 0).float())
+
+        def wrong(traced):
+            return lambda tensors: [2 * result for result in traced(*tensors)]
+
+        functions = functions_of(OfFloats(3, 5), nn.CrossEntropyLoss(), (torch.randn(4, 3), torch.arange(4) % 5))
+        with self.assertRaises(ExportError) as caught:
+            self.compare(functions, wrong)
+        text = str(caught.exception)
+        self.assertIn("another result than the model", text)
+        self.assertIn("which of the two is right isn't known, because an operator of the model doesn't take float64", text)
+        self.assertNotIn("AOTInductor", text)
+
     def test_ProgramIsNotBlamedForTheModelsRounding(self):
         def nudged(traced):
             return lambda tensors: traced(*tensors[:-2], tensors[-2] * (1 + 1e-7), tensors[-1])
