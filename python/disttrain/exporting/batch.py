@@ -79,7 +79,8 @@ class BatchDescription:
                     f"worker's process, so workerd checks it. Give limits={{\"{name}\": N}} for values 0 to N - 1, or "
                     f'limits={{"{name}": None}} if the column isn\'t used as an index'
                 )
-            column.ignored = finder.ignored.get(name) if column.limit else None
+            # A use that isn't known may take the value that the others leave out as an index.
+            column.ignored = finder.ignored.get(name) if column.limit and name not in finder.unknown else None
             used = column.example.long()
             used = used if column.ignored is None else used[used != column.ignored]
             low, high = (int(used.min()), int(used.max())) if used.numel() > 0 else (0, 0)

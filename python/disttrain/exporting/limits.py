@@ -23,10 +23,10 @@ _INDEXING = frozenset(
 
 class LimitFinder(TorchFunctionMode):
     """While it is entered, follows the columns through the model, and notes which ones go to an embedding, a cross
-    entropy or one_hot. Then `limits` has the smallest limit of each such column by name, and `ignored` the value that all
-    uses of the column leave out, or None. `unknown` has the columns from
-    which the model computes indices whose limit the finder doesn't know. `widened` has the columns of bytes that became
-    int32 or int64: the model may use them as indices."""
+    entropy, multi_margin_loss or one_hot. Then `limits` has the smallest limit of each such column by name, and `ignored`
+    the value that all of these uses of the column leave out, or None. `unknown` has the columns from which the model
+    computes indices whose limit the finder doesn't know, and the columns that it uses as such indices. `widened` has the
+    columns of bytes that became int32 or int64: the model may use them as indices."""
 
     def __init__(self, columns):
         super().__init__()
@@ -51,11 +51,13 @@ class LimitFinder(TorchFunctionMode):
             offsets = self._known_of(arguments[2] if len(arguments) > 2 else keywords.get("offsets"))
             if offsets is not None:
                 self.unknown.add(offsets[0])
-        elif function in (functional.cross_entropy, functional.nll_loss):
+        elif function in (functional.cross_entropy, functional.nll_loss, functional.multi_margin_loss):
             outputs = arguments[0] if arguments else keywords.get("input")
             target = arguments[1] if len(arguments) > 1 else keywords.get("target")
             if isinstance(outputs, torch.Tensor) and outputs.dim() > 0:
                 ignored = arguments[4] if len(arguments) > 4 else keywords.get("ignore_index", -100)
+                if function is functional.multi_margin_loss:
+                    ignored = None
                 self._note(target, outputs.shape[1 if outputs.dim() > 1 else 0], ignored)
         elif function is functional.one_hot:
             classes = arguments[1] if len(arguments) > 1 else keywords.get("num_classes", -1)

@@ -124,6 +124,18 @@ class ColumnsTest(unittest.TestCase):
         label = self.export(nn.Linear(5, 3), nn.CrossEntropyLoss(), batch)["columns"][1]
         self.assertEqual((label["limit"], label["ignored"]), (3, -100))
 
+    def test_AValueThatOnlySomeUsesIgnoreIsRefused(self):
+        def also_an_index(outputs, labels):
+            return functional.cross_entropy(outputs, labels) + outputs.gather(1, labels[:, None]).mean()
+
+        def also_a_margin(outputs, labels):
+            return functional.cross_entropy(outputs, labels) + functional.multi_margin_loss(outputs, labels)
+
+        for loss in (also_an_index, also_a_margin):
+            batch = torch.randn(4, 5), torch.tensor([0, 1, 2, 0])
+            label = self.export(nn.Linear(5, 3), loss, batch, limits={"labels": 3})["columns"][1]
+            self.assertEqual((label["limit"], "ignored" in label), (3, False), loss.__name__)
+
     def test_StatisticsOfAnyLayerAreState(self):
         batch = torch.randn(4, 6), torch.tensor([0, 1, 2, 0])
         for norm, state in (
