@@ -13,7 +13,7 @@ from disttrain.connection import number
 from disttrain.errors import DisttrainError
 from disttrain.wrapping import kind_of
 
-_VERIFIED = 64 * 1024  # so many elements are verified in a step
+_VERIFIED = 64 * 1024  # so many elements are verified in a step, on the average
 
 
 class Constraint:
@@ -23,7 +23,8 @@ class Constraint:
         self._function = function
         self._call = call
         self._names = _takes_a_name(function)
-        self._next = 0  # the variable to verify in the next step
+        self._next = 0  # the variable to verify next
+        self._allowed = 0  # so many elements may be verified before the next step
 
     def bounds_of(self, variables):
         """A list with (low, high) or None for each variable."""
@@ -50,23 +51,23 @@ class Constraint:
         return np.asarray(result)
 
     def verify(self, variables, values):
-        """Fails if the function would change some of the cluster's new values. It tries a part of them in each step."""
-        elements = 0
+        """Fails if the function would change some of the cluster's new values. Each call tries some of them. The function
+        takes a variable as a whole, so a variable of n elements waits until n / _VERIFIED steps allow it."""
+        self._allowed += _VERIFIED
         for _ in variables:
-            variable, value = variables[self._next], values[self._next]
+            variable, value = variables[self._next], np.asarray(values[self._next])
+            if variable.bounds is not None:
+                if value.size > self._allowed:
+                    return
+                self._allowed -= value.size
+                if not np.array_equal(self.apply(variable, value), value, equal_nan=True):
+                    raise DisttrainError(
+                        f'the function of job.wrap(constraint=...) gives the parameter "{variable.name}" other values than '
+                        f"the bounds {list(variable.bounds)} that it had at job.wrap(); expected a function that always gives "
+                        "the same result for the same value"
+                    )
             self._next = (self._next + 1) % len(variables)
-            if variable.bounds is None:
-                continue
-            value = np.asarray(value)
-            if not np.array_equal(self.apply(variable, value), value, equal_nan=True):
-                raise DisttrainError(
-                    f'the function of job.wrap(constraint=...) gives the parameter "{variable.name}" other values than the '
-                    f"bounds {list(variable.bounds)} that it had at job.wrap(); expected a function that always gives the "
-                    "same result for the same value"
-                )
-            elements += value.size
-            if elements >= _VERIFIED:
-                break
+        self._allowed = 0  # this step has tried all variables
 
     def _find(self, variable):
         largest = np.finfo(variable.dtype).max
@@ -85,16 +86,21 @@ class Constraint:
         return None if bounds == (-np.inf, np.inf) else bounds
 
     def _is_clip(self, variable, low, high):
-        """Whether the function clips random values, also such near the bounds."""
+        """Whether the function clips random values, also such near the bounds. A large variable takes values of several
+        scales at once, so it needs few calls of the function."""
         draw = np.random.default_rng(1)
+        size = variable.elements
         finite = [end for end in (low, high) if abs(end) < np.finfo(variable.dtype).max]
-        for center, scale in [(0.0, 10.0**power) for power in (-8, -4, -2, -1, 0, 1, 3, 6)] + [
+        scales = [(0.0, 10.0**power) for power in (-8, -4, -2, -1, 0, 1, 3, 6)] + [
             (end, factor * (abs(end) or 1.0)) for end in finite for factor in (1e-3, 1.0)
-        ]:
-            values = np.asarray(center + scale * draw.standard_normal(variable.shape), variable.dtype)
-            expected = np.asarray(np.clip(values, low, high), variable.dtype)
-            with np.errstate(all="ignore"):
-                if not np.array_equal(self.apply(variable, values), expected):
+        ]
+        with np.errstate(all="ignore"):
+            draws = [center + scale * draw.standard_normal(min(size, _VERIFIED)) for center, scale in scales]
+            values = np.concatenate(draws).astype(variable.dtype)
+            for begin in range(0, len(values), size):
+                tried = np.resize(values[begin : begin + size], variable.shape)
+                expected = np.asarray(np.clip(tried, low, high), variable.dtype)
+                if not np.array_equal(self.apply(variable, tried), expected):
                     return False
         return True
 

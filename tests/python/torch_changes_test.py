@@ -10,12 +10,14 @@ PYTHON = require_python("torch")
 # Each function is a case. It prints the error that it causes, or what it returns. All cases run in one process, because
 # the import of torch takes seconds.
 CASES = """
-import contextlib, copy, io, warnings
+import contextlib, copy, dataclasses, io, warnings
 import numpy as np, torch
 from disttrain import DisttrainError
 from disttrain.array_model import ArrayModel
 from disttrain.batch import collate
+from disttrain.constraint import Constraint, call_with_array
 from disttrain.torch_model import TorchModel
+from disttrain.variable import Variable
 warnings.simplefilter("ignore")
 nn = torch.nn
 
@@ -476,6 +478,39 @@ def a_constraint_that_changes_with_time():
 def a_constraint_of_arrays():
     model = ArrayModel({"a": np.full(2, 3.0), "b": np.zeros(())}, None, lambda value: np.clip(value, -1, 1))
     return [v.bounds for v in model.variables], model.initial()[0].tolist()
+class Large:
+    "A parameter of ten times as many elements as are verified in a step, and a small one."
+    def __init__(self, function):
+        self.calls = []
+        def noted(value):
+            self.calls.append(value.size)
+            return function(value)
+        self.constraint = Constraint(noted, call_with_array)
+        self.variables = [Variable("large", (640, 1024), "trainable"), Variable("small", (3,), "trainable")]
+        bounds = self.constraint.bounds_of(self.variables)
+        self.variables = [dataclasses.replace(v, bounds=b) for v, b in zip(self.variables, bounds)]
+    def steps(self, count):
+        self.calls.clear()
+        for _ in range(count):
+            self.constraint.verify(self.variables, [np.ones(v.shape, v.dtype) for v in self.variables])
+def calls_with_a_large_parameter():
+    large = Large(lambda value: np.clip(value, -1, 1))
+    at_wrap = large.calls.count(655360)
+    large.steps(9)
+    first = large.calls.copy()
+    large.steps(91)
+    return [v.bounds for v in large.variables], at_wrap <= 4, first, large.calls.count(655360) in (8, 9, 10), 3 in large.calls
+def a_constraint_of_a_large_parameter_that_changes_with_time():
+    width = [1.0]
+    large = Large(lambda value: np.clip(value, -width[0], width[0]))
+    width[0] = 0.5
+    large.steps(10)
+def a_longest_row():
+    Large(lambda value: value / np.maximum(1, np.linalg.norm(value, axis=-1, keepdims=True)).astype(value.dtype))
+def a_longest_column():
+    Large(lambda value: value / np.maximum(1, np.linalg.norm(value, axis=0, keepdims=True)).astype(value.dtype))
+def a_shortest_row():
+    Large(lambda value: value / np.minimum(1, np.linalg.norm(value, axis=-1, keepdims=True)).astype(value.dtype))
 
 for name, case in list(globals().items()):
     if getattr(case, "__module__", "") == "__main__" and not isinstance(case, type) and not case.__code__.co_argcount:
@@ -559,6 +594,10 @@ SENTENCES = {
     "a_constraint_that_is_no_function": "job.wrap(constraint=...) got an object of the class float; expected a function",
     "a_constraint_of_three_arguments": "got a function with 3 parameters; expected function(value) or function(name, value)",
     "a_constraint_that_changes_with_time": 'gives the parameter "0.weight" other values than the bounds [-1.0, 1.0]',
+    "a_constraint_of_a_large_parameter_that_changes_with_time": 'gives the parameter "large" other values than the bounds',
+    "a_longest_row": NO_BOUNDS.replace("weight", "large"),
+    "a_longest_column": NO_BOUNDS.replace("weight", "large"),
+    "a_shortest_row": NO_BOUNDS.replace("weight", "large"),
 }
 SMALL = 0.05000000074505806  # of float32
 VALUES = {
@@ -592,6 +631,7 @@ VALUES = {
     "a_clamp_of_one_parameter": {"weight": (-float("inf"), 0.5), "bias": None},
     "a_clamp_of_a_double": {"weight": (-0.1, 0.1)},
     "initial_values_within_the_bounds": True,
+    "calls_with_a_large_parameter": ([(-1.0, 1.0), (-1.0, 1.0)], True, [], True, True),
     "a_constraint_of_arrays": ([(-1.0, 1.0), (-1.0, 1.0)], [1.0, 1.0]),
 }
 
