@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """tools/test, .ci/run and tools/nightly, in a small tree with stand-ins for all that they call: which parts they run, what
 becomes of a failure or a skipped test, and what their last line says. One test runs the real simulator."""
+import importlib.machinery
+import importlib.util
 import os
 import select
 import shutil
@@ -9,6 +11,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ("tools/test", "tools/shell.sh", "tools/nightly", "tools/check/skips", "tests/may_skip.toml", ".ci/run")
@@ -235,6 +238,23 @@ class NightlyTest(SmallTree):
         self.assertIn("\npart  what ran  result  time  log\n", process.communicate(timeout=60)[0])
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assert_reads(reader, b"")
+
+    def test_a_process_that_no_signal_ends_is_a_failure_and_the_next_part_runs(self):
+        # As sudo's for a user who isn't root, or one that waits for a disk.
+        loader = importlib.machinery.SourceFileLoader("nightly", str(ROOT / "tools/nightly"))
+        nightly = importlib.util.module_from_spec(importlib.util.spec_from_loader("nightly", loader))
+        loader.exec_module(nightly)
+        nightly.PATIENCE = 0.1
+        log = self.root / "log"
+        for error in (PermissionError, None):
+            with mock.patch.object(os, "kill", side_effect=error) as kill:
+                row = nightly.Part("seeds", "x", "sleep", "3600").run(log, 0.1)
+            pid = kill.call_args.args[0]
+            self.assertEqual({call.args for call in kill.call_args_list}, {(pid, signal.SIGTERM), (pid, signal.SIGKILL)})
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self.assertRegex(row[2], f"^failed: not done after .* minutes; process {pid} is still there$")
+        self.assertEqual(nightly.Part("seeds", "x", "true").run(log, 10)[2], "passed")
 
     def test_names_that_nobody_knows_are_refused(self):
         for words in (("--parts", "seeds,moon"), ("--fuzzers", "moon"), ("--seeds", "0"), ("--fuzz-seconds", "-1")):
