@@ -97,6 +97,12 @@ class TestTest(SmallTree):
         self.assertIn("/build/asan ", next(call for call in calls if call.startswith("ctest")))
         self.assertTrue(next(call for call in calls if call.startswith("ctest")).endswith(" -R name"))
 
+    def test_tests_that_take_long_are_left_out_unless_their_label_is_given(self):
+        for words in ((), ("release", "-R", "kinds_of"), ("release", "-L", "kinds"), ("release", "-L", "rdma")):
+            _, _, calls = self.run_tool("tools/test", *words)
+            (call,) = [call for call in calls if call.startswith("ctest")]
+            self.assertEqual("--label-exclude machine|rdma|kinds" in call, "-L" not in words, call)
+
     def test_a_failure_of_ctest_is_a_failure(self):
         self.stand_in("bin/ctest", "exit 8")
         self.assertEqual(self.run_tool("tools/test")[0], 8)
@@ -185,14 +191,16 @@ class NightlyTest(SmallTree):
         self.assertEqual(code, 0, lines)
         table = lines[lines.index(next(line for line in lines if line.startswith("part "))):]
         self.assertEqual([line.split("  ")[0] for line in table],
-                         ["part", "seeds", "asan", "tsan", "fuzz csv", "fuzz idx", "machine", "rdma", "nightly: all 7 passed"])
+                         ["part", "seeds", "asan", "tsan", "kinds", "fuzz csv", "fuzz idx", "machine", "rdma",
+                          "nightly: all 8 passed"])
         self.assertRegex(table[1], r"9 seeds from 5 on, 0 violations, 1.0 s, 9 seeds/s +passed ")
         self.assertRegex(table[2], r"100% tests passed, 0 tests failed out of 1 +passed ")
-        self.assertRegex(table[4], r"Done 77 runs in 2 second\(s\) +passed ")
-        self.assertTrue(table[4].endswith("/build/nightly/fuzz-csv.log"))
+        self.assertRegex(table[4], r"^kinds +100% tests passed, 0 tests failed out of 1 +passed ")
+        self.assertRegex(table[5], r"Done 77 runs in 2 second\(s\) +passed ")
+        self.assertTrue(table[5].endswith("/build/nightly/fuzz-csv.log"))
         self.assertIn("fuzz csv --runs -1 --seconds 2", calls)
         self.assertIn("setup fuzz", calls)
-        for words in ("/build/asan", "/build/tsan", "-L machine", "-L rdma"):
+        for words in ("/build/asan", "/build/tsan", "-L kinds", "-L machine", "-L rdma"):
             self.assertEqual(len([call for call in calls if call.startswith("ctest") and words in call]), 1, words)
 
     def test_a_part_that_fails_stops_no_other_and_the_exit_code_is_1(self):
