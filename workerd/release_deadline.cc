@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/daemon/clock.h"
+#include "common/format_duration.h"
 
 namespace disttrain::workerd {
 
@@ -14,10 +15,12 @@ constexpr int kChecksPerPatience = 8;
 
 }  // namespace
 
-ReleaseDeadline::ReleaseDeadline(asio::io_context& loop, Thread thread, std::function<void(Duration)> on_missed)
+ReleaseDeadline::ReleaseDeadline(asio::io_context& loop, Thread thread,
+                                 std::function<void(const std::string&)> on_missed, Duration longest)
     : loop_(loop),
       thread_(std::move(thread)),
       on_missed_(std::move(on_missed)),
+      longest_(longest),
       timer_(loop),
       alive_(std::make_shared<bool>(true)) {}
 
@@ -46,8 +49,9 @@ void ReleaseDeadline::answered() {
 void ReleaseDeadline::check() {
   const Instant now = daemon::now();
   if (const std::uint64_t turns = thread_.turns(); std::exchange(turns_, turns) != turns) moved_ = now;
-  if (now - moved_ >= patience_) return on_missed_(now - moved_);
-  if (now - began_ >= std::max(patience_, kLongestRelease)) return on_missed_(now - began_);
+  if (now - moved_ >= patience_) return on_missed_("hasn't moved for " + format_duration(now - moved_));
+  if (const Duration longest = std::max(patience_, longest_); now - began_ >= longest)
+    return on_missed_("moves, but hasn't released it within " + format_duration(longest));
   timer_.expires_after(patience_ / kChecksPerPatience);
   timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (!cancelled && *alive && pending_ > 0) check();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "common/result.h"
 #include "common/time.h"
@@ -33,10 +34,11 @@ class ReleaseDeadline {
     std::function<std::uint64_t()> turns;
   };
 
-  // Calls `on_missed` on the loop, once, with the time for which the thread has stood still or has been releasing.
-  // `loop` must outlive this object. `thread.post` isn't called after this object's end, but a function that was posted
-  // before may run then.
-  ReleaseDeadline(asio::io_context& loop, Thread thread, std::function<void(Duration)> on_missed);
+  // Calls `on_missed` on the loop, once, with the limit that the thread has missed, to follow "the thread, which":
+  // "hasn't moved for 4 s", or "moves, but hasn't released it within 30 s". `loop` must outlive this object.
+  // `thread.post` isn't called after this object's end, but a function that was posted before may run then.
+  ReleaseDeadline(asio::io_context& loop, Thread thread, std::function<void(const std::string& what)> on_missed,
+                  Duration longest = kLongestRelease);
   ~ReleaseDeadline();
   ReleaseDeadline(const ReleaseDeadline&) = delete;
 
@@ -52,7 +54,8 @@ class ReleaseDeadline {
 
   asio::io_context& loop_;
   const Thread thread_;
-  const std::function<void(Duration)> on_missed_;
+  const std::function<void(const std::string&)> on_missed_;
+  const Duration longest_;
   asio::steady_timer timer_;
   std::shared_ptr<bool> alive_;  // shared with the functions on the thread
   std::uint64_t pending_ = 0;    // releases that aren't over

@@ -6,7 +6,6 @@
 
 #include "common/counted.h"
 #include "common/daemon/clock.h"
-#include "common/format_duration.h"
 #include "transport/control_link.h"
 #include "workerd/worker_metrics.h"
 
@@ -60,7 +59,7 @@ Worker::Worker(asio::io_context& loop, transport::Transport& transport, daemon::
       release_(loop,
                {.post = [this](std::function<void()> task) { step_.post(std::move(task)); },
                 .turns = [this] { return step_.turns(); }},
-               [this](Duration stood_still) { this->on_hung(stood_still); }) {}
+               [this](const std::string& missed) { this->on_hung(missed); }) {}
 
 Worker::~Worker() {
   *alive_ = false;
@@ -123,13 +122,12 @@ void Worker::on_closed(JobId job) {
 
 // The process ends, because a thread can't be ended from outside. The log passes its lines to the loop, so they are
 // sent to the chief before the connection closes.
-void Worker::on_hung(Duration stood_still) {
+void Worker::on_hung(const std::string& missed) {
   std::string jobs;
   for (const auto& [job, removed] : closing_) jobs += (jobs.empty() ? "" : ", ") + name_of_job(job);
   log_.error((jobs.empty() ? "the last job" : jobs) +
-             " is over for this worker, but its program, trainer or data still keeps the step thread, "
-             "which hasn't moved for " +
-             format_duration(stood_still) + ": ending this process with exit code " + std::to_string(kHungCode) +
+             " is over for this worker, but its program, trainer or data still keeps the step thread, which " + missed +
+             ": ending this process with exit code " + std::to_string(kHungCode) +
              ", so that it is started again without the job");
   asio::post(loop_, [this, alive = alive_] {
     if (!*alive) return;

@@ -55,7 +55,7 @@ class Worker {
   Heartbeat make_heartbeat() const;
   void on_other_journal();
   void on_closed(JobId job);
-  void on_hung(Duration stood_still);
+  void on_hung(const std::string& missed);
   void name_job(const std::string& name);
   std::string job_text() const;  // the job and its progress, for systemd; "" without a job
   void tell(wire::ControlMessage message);

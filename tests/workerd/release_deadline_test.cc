@@ -1,5 +1,6 @@
 #include "workerd/release_deadline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <asio/post.hpp>
@@ -13,6 +14,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using testing::StartsWith;
 
 // A thread that runs its orders when the test lets it.
 class ReleaseDeadlineTest : public testing::Test {
@@ -30,16 +32,20 @@ class ReleaseDeadlineTest : public testing::Test {
   bool moves_ = false;
   std::uint64_t turns_ = 0;
   int missed_ = 0;
-  ReleaseDeadline deadline_{loop_, thread(), [this](Duration) {
-                              ++missed_;
-                              loop_.stop();
-                            }};
+  std::string what_;
+  const std::function<void(const std::string&)> on_missed_ = [this](const std::string& what) {
+    ++missed_;
+    what_ = what;
+    loop_.stop();
+  };
+  ReleaseDeadline deadline_{loop_, thread(), on_missed_};
 };
 
 TEST_F(ReleaseDeadlineTest, ThreadThatStandsStillMissesIt) {
   deadline_.begin(milliseconds(10));
   loop_.run();
   EXPECT_EQ(missed_, 1);
+  EXPECT_THAT(what_, StartsWith("hasn't moved for "));
 }
 
 TEST_F(ReleaseDeadlineTest, ThreadThatObeysDoesNot) {
@@ -61,6 +67,15 @@ TEST_F(ReleaseDeadlineTest, ThreadThatMovesGetsMoreTime) {
   EXPECT_EQ(missed_, 1);
 }
 
+TEST_F(ReleaseDeadlineTest, ThreadThatOnlyMovesMissesTheLongestRelease) {
+  moves_ = true;
+  ReleaseDeadline deadline(loop_, thread(), on_missed_, milliseconds(20));
+  deadline.begin(milliseconds(10));
+  loop_.run();
+  EXPECT_EQ(missed_, 1);
+  EXPECT_EQ(what_, "moves, but hasn't released it within 20 ms");
+}
+
 TEST_F(ReleaseDeadlineTest, ShorterPatienceHoldsForAnEarlierReleaseToo) {
   deadline_.begin(hours(1));
   deadline_.begin(milliseconds(10));
@@ -78,7 +93,7 @@ TEST_F(ReleaseDeadlineTest, EachReleaseMustBeOver) {
 
 TEST_F(ReleaseDeadlineTest, OrderThatRunsAfterItsEndDoesNothing) {
   {
-    ReleaseDeadline gone(loop_, thread(), [this](Duration) { ++missed_; });
+    ReleaseDeadline gone(loop_, thread(), [this](const std::string&) { ++missed_; });
     gone.begin(milliseconds(1));
   }
   obey_all();

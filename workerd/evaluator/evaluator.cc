@@ -32,7 +32,7 @@ Evaluator::Evaluator(asio::io_context& loop, transport::Transport& transport, da
       release_(loop,
                {.post = [this](std::function<void()> task) { thread_.post(std::move(task)); },
                 .turns = [this] { return thread_.work(); }},
-               [this](Duration stood_still) { this->on_hung(stood_still); }) {}
+               [this](const std::string& missed) { this->on_hung(missed); }) {}
 
 Evaluator::~Evaluator() {
   *alive_ = false;
@@ -153,11 +153,10 @@ void Evaluator::carry_out(const EvaluatorActions& actions) {
 }
 
 // See Worker::on_hung().
-void Evaluator::on_hung(Duration stood_still) {
+void Evaluator::on_hung(const std::string& missed) {
   log_.error("the evaluation of a checkpoint of job " + job_name_ +
-             " isn't wanted any more, but its program, trainer or data still keeps the evaluation thread, which hasn't "
-             "moved for " +
-             format_duration(stood_still) + ": ending this process with exit code " + std::to_string(kHungCode) +
+             " isn't wanted any more, but its program, trainer or data still keeps the evaluation thread, which " +
+             missed + ": ending this process with exit code " + std::to_string(kHungCode) +
              ", so that it is started again without the job");
   asio::post(loop_, [this, alive = alive_] {
     if (!*alive) return;

@@ -55,7 +55,7 @@ class Evaluator {
   void on_order(const wire::ControlMessage& message);
   void on_done(EvaluationTicket ticket, const Result<Evaluated>& result);
   void carry_out(const EvaluatorActions& actions);
-  void on_hung(Duration stood_still);
+  void on_hung(const std::string& missed);
 
   // Constant after construction.
   asio::io_context& loop_;
