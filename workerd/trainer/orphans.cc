@@ -38,13 +38,16 @@ bool reap_group(pid_t group) {
   }
 }
 
-// Returns false if there was no child in another session.
-bool kill_other_sessions() {
+bool is_orphan(pid_t child) {
+  const pid_t group = ::getpgid(child);
+  return group >= 0 && group != ::getpgrp();
+}
+
+// Returns false if there was no orphan.
+bool kill_orphans() {
   bool found = false;
-  const pid_t own = ::getsid(0);
   for (const pid_t child : children()) {
-    const pid_t session = ::getsid(child);
-    if (session < 0 || session == own) continue;
+    if (!is_orphan(child)) continue;
     found = true;
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, WNOHANG);
@@ -58,12 +61,21 @@ void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+void reap_orphans(pid_t trainer) {
+  for (;;) {
+    siginfo_t ended{};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) return;
+    if (ended.si_pid == trainer || !is_orphan(ended.si_pid)) return;
+    ::waitpid(ended.si_pid, nullptr, WNOHANG);
+  }
+}
+
 void end_orphans(pid_t group) {
   const Instant until = daemon::now() + kLongest;
   for (;;) {
     const bool has_group = reap_group(group);
-    const bool has_sessions = kill_other_sessions();
-    if ((!has_group && !has_sessions) || daemon::now() >= until) return;
+    const bool has_orphans = kill_orphans();
+    if ((!has_group && !has_orphans) || daemon::now() >= until) return;
     ::poll(nullptr, 0, kPauseMs);
   }
 }

@@ -243,7 +243,11 @@ bool TrainerProcess::read_output() {
 const std::optional<TrainerEnd>& TrainerProcess::check_end() {
   siginfo_t info{};
   const auto id = static_cast<id_t>(pid_);
-  if (end_ || ::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return end_;
+  if (end_) return end_;
+  if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    reap_orphans(pid_);
+    return end_;
+  }
   // The process isn't reaped yet, so no other process group can have its number.
   ::kill(-pid_, SIGKILL);
   ::waitid(P_PID, id, &info, WEXITED);

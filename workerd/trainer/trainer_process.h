@@ -65,7 +65,7 @@ class TrainerProcess {
   // Reads what the process has printed so far. Never blocks. Returns false if neither stream can bring more.
   bool read_output();
   // Whether the process has ended, and how. When it has ended, all other processes of its group are killed, and those
-  // that it has started in other sessions (end_orphans()).
+  // that it has started in other groups (end_orphans()). Until then, reaps what it has left (reap_orphans()).
   const std::optional<TrainerEnd>& check_end();
 
   // Sends a signal to the whole group. Does nothing if the process has ended.

@@ -210,7 +210,8 @@ sys.exit(3)
   }
 }
 
-// A process in a session of its own isn't in the trainer's process group. It is gone when the error is there.
+// Processes in a session or a group of their own aren't in the trainer's process group. They are gone when the error is
+// there.
 TEST_F(BadTrainerTest, ADaemonThatTheTrainerStarted) {
   write_raw(R"(
 describe()
@@ -226,13 +227,38 @@ if os.fork() == 0:
         while True: signal.pause()
     os._exit(0)
 os.wait()
+import subprocess
+child = subprocess.Popen(["sleep", "1000"], preexec_fn=os.setpgrp)
+os.write(1, b"a group of its own has %d\n" % child.pid)
 os.read(begun, 1); os.read(begun, 1)
 sys.exit(3)
 )");
   const Error error = step_error();
   EXPECT_THAT(error.message, HasSubstr("ended with exit code 3"));
-  ASSERT_THAT(lines, SizeIs(2));
+  ASSERT_THAT(lines, SizeIs(3));
   for (const std::string& line : lines) EXPECT_EQ(::kill(std::stoi(line.substr(line.rfind(' '))), 0), -1) << line;
+}
+
+// Otherwise a trainer that leaves a process in each step would fill the table of processes.
+TEST_F(BadTrainerTest, AnOrphanThatHasEndedIsReapedWhileTheTrainerRuns) {
+  write(std::string(kNumpyLoop) + R"(
+    import os, time
+    told, tells = os.pipe()
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.write(tells, b"%d" % os.getpid())
+        os._exit(0)
+    os.wait()
+    orphan = os.read(told, 20).decode()
+    while open(f"/proc/{orphan}/stat").read().split()[2] != "Z": time.sleep(0.001)
+    print("the orphan is", orphan)
+    job.push_pull({"w": np.zeros((2, 3))}, loss=0)
+)");
+  ASSERT_TRUE(make().has_value());
+  ASSERT_TRUE(open().has_value());
+  ASSERT_TRUE(run(Program::kStep, {1, 2}).has_value());
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_EQ(::kill(std::stoi(lines[0].substr(lines[0].rfind(' '))), 0), -1) << lines[0];
 }
 
 TEST_F(BadTrainerTest, AForkedChildThatUsesTheJob) {
