@@ -33,7 +33,7 @@ std::string with_commas(double number);
 class Progress {
  public:
   explicit Progress(std::ostream& out);
-  // Warns once when the job has skipped a step. Prints the first line of each new warning of the job.
+  // Warns once when the job has skipped a step. Prints the headline() of each new warning of the job.
   void show(const Json& status);
   // Prints a line above the bar.
   void say(const std::string& line);

@@ -133,7 +133,7 @@ FinishedRun conclude(Outcome outcome, const MissingTasks& missing, const Supervi
 Result<FinishedRun> run_on_own_cluster(const UpOptions& options) {
   auto sets = split_sets(options);
   if (!sets) return tl::unexpected<Error>(std::move(sets.error()));
-  // Somebody watches this job, and all its tasks run on this host. So it doesn't wait for them without a limit.
+  // Somebody watches this job, so it doesn't wait for its tasks without a limit.
   const auto job = config::read_job_file(options.job, sets->job, {"job.ps_timeout=2m", "job.workers_timeout=2m"});
   if (!job) return tl::unexpected<Error>(job.error());
   const std::string& name = job->config.job.name;
