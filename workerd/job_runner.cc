@@ -15,7 +15,6 @@
 #include "workerd/clip.h"
 #include "workerd/exchange/ps_exchange.h"
 #include "workerd/input/data_figures.h"
-#include "workerd/input/fits.h"
 #include "workerd/parameters_hash.h"
 
 namespace disttrain::workerd {
@@ -462,9 +461,7 @@ void JobRunner::evaluate() {
   }
   if (batch->has_value()) return start(EngineInput{.program = Program::kEvaluate, .batch = **batch, .seed = {}});
   const EvaluationDone done = run_->done();
-  // A data set in memory knew it before, and StepThread has said so.
-  if (prepared_.evaluation && prepared_.evaluation->figures() != nullptr && !std::exchange(has_warned_of_words_, true))
-    world_.warn(input::notice_of_unknown(*prepared_.evaluation, prepared_.config.data.columns));
+  world_.warn(prepared_.take_notice_of_unknown());
   run_.reset();
   evaluation_.reset();
   feed(done);

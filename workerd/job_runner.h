@@ -157,7 +157,6 @@ class JobRunner final : public ExchangeHandler, private EngineSink {
   StepSums step_;                            // over the parts of compute_ that are done
   std::optional<RunEvaluation> evaluation_;  // the evaluation that is due or runs
   std::optional<EvaluationRun> run_;         // the evaluation that runs
-  bool has_warned_of_words_ = false;         // an evaluation has read all its records
   bool computing_ = false;                   // the engine is at work
   bool has_values_ = false;                  // the core waits for ValuesLoaded
   bool is_inside_start_ = false;             // the engine may be computing on this thread

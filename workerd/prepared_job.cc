@@ -101,6 +101,13 @@ Status check_training_batches(const PreparedJob& prepared) {
 
 }  // namespace
 
+std::string PreparedJob::take_notice_of_unknown() {
+  if (!evaluation || has_told_unknown) return "";
+  const std::string notice = input::notice_of_unknown(*evaluation, config.data.columns);
+  has_told_unknown = !notice.empty();
+  return notice;
+}
+
 Result<std::unique_ptr<PreparedJob>> prepare_job(JobId job, const JobConfig& config, const EngineFactory& make_engine,
                                                  const EngineWorld& world, const OnDataError& on_data_error) {
   if (Status sane = config::check_ranges(config); !sane) return tl::unexpected(sane.error());

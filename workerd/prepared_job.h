@@ -53,8 +53,14 @@ struct PreparedJob {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<input::Dataset> training;
   std::unique_ptr<input::Dataset> evaluation;  // null if it isn't loaded yet or the job has no [evaluate]
+  bool has_told_unknown = false;               // take_notice_of_unknown() has returned a notice
   input::IsCancelled is_cancelled;
   OnDataError on_data_error;
+
+  // What the operator should know about the categories of the evaluation set that the vocabulary lacks: a notice for
+  // the log, once for each job, or "". Call it when the set knows all its records: those of a set in memory are known
+  // from the start, others when an evaluation has read them.
+  std::string take_notice_of_unknown();
 };
 
 // Reads the training set, builds the model and checks that they fit, also that the model takes batches of the sizes

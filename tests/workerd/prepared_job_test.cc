@@ -74,6 +74,14 @@ class PreparedJobTest : public testing::Test {
     config_.evaluate.labels = "test-y.npy";
   }
 
+  static ColumnSection column(const std::string& name, ColumnKind kind) {
+    ColumnSection section;
+    section.name = name;
+    section.kind = kind;
+    if (kind == ColumnKind::kNumeric) section.normalise = Normalise::kStandard;
+    return section;
+  }
+
   Result<std::unique_ptr<PreparedJob>> prepare() {
     Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(JobId(1), config_, make_, world_, [](ErrorCode) {});
     if (!prepared) return prepared;
@@ -105,14 +113,22 @@ class PreparedJobTest : public testing::Test {
   };
 };
 
+TEST_F(PreparedJobTest, NoticeOfUnknownCategoriesIsGivenOnce) {
+  config_.data.format = DataFormat::kCsv;
+  config_.data.columns = {column("x", ColumnKind::kNumeric), column("y", ColumnKind::kNumeric),
+                          column("site", ColumnKind::kCategory), column("k", ColumnKind::kLabel)};
+  config_.data.files = "train.csv";
+  config_.data.labels = "";
+  config_.evaluate.files = "test.csv";
+  folder_.write("train.csv", "x,y,site,k\n1,5,roof,b\n3,9,yard,a\n");
+  folder_.write("test.csv", "x,y,site,k\n2,11,pond,b\n1,5,yard,a\n");
+  const auto prepared = prepare();
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  EXPECT_THAT((*prepared)->take_notice_of_unknown(), HasSubstr("(site: 1 record)"));
+  EXPECT_EQ((*prepared)->take_notice_of_unknown(), "");
+}
+
 TEST_F(PreparedJobTest, EvaluatorReadsNoTrainingFiles) {
-  const auto column = [](const std::string& name, ColumnKind kind) {
-    ColumnSection section;
-    section.name = name;
-    section.kind = kind;
-    if (kind == ColumnKind::kNumeric) section.normalise = Normalise::kStandard;
-    return section;
-  };
   config_.data.format = DataFormat::kCsv;
   config_.data.columns = {column("x", ColumnKind::kNumeric), column("y", ColumnKind::kNumeric),
                           column("k", ColumnKind::kLabel)};

@@ -8,7 +8,6 @@
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
 #include "workerd/evaluation_run.h"
-#include "workerd/input/fits.h"
 #include "workerd/input/keep_fitted.h"
 #include "workerd/parameters_hash.h"
 #include "workerd/predict/single_computation.h"
@@ -75,11 +74,6 @@ Result<Evaluated> CheckpointEvaluation::run(const std::string& path, const std::
                                         std::to_string(evaluation_batch_records(prepared_->config)) +
                                         " records at a time: set evaluate.batch_size to fewer");
   }
-}
-
-std::string CheckpointEvaluation::notice() const {
-  if (!prepared_->evaluation) return "";
-  return input::notice_of_unknown(*prepared_->evaluation, prepared_->config.data.columns);
 }
 
 Result<Step> CheckpointEvaluation::read(const std::string& path) {

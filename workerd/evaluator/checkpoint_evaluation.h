@@ -32,8 +32,8 @@ class CheckpointEvaluation {
   Result<Evaluated> run(const std::string& path, const std::function<bool()>& is_cancelled);
 
   JobId job() const { return prepared_->job; }
-  // Something that the operator should know about the records that were read so far, or "".
-  std::string notice() const;
+  // PreparedJob::take_notice_of_unknown(). Call it after an evaluation that hasn't failed.
+  std::string take_notice_of_unknown() { return prepared_->take_notice_of_unknown(); }
   std::uint64_t records() const { return prepared_->evaluation ? prepared_->evaluation->records() : 0; }
 
  private:

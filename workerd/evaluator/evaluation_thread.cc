@@ -59,15 +59,13 @@ void EvaluationThread::evaluate(EvaluationTicket ticket, const EvaluateCheckpoin
       return;
     }
   const Result<Evaluated> evaluated = evaluation_->run(order.path, [this] { return is_cancelled(); });
-  const std::string notice = evaluated && !has_warned_ ? evaluation_->notice() : "";
-  if (!notice.empty()) log_.warn(notice);
-  has_warned_ = has_warned_ || evaluated.has_value();
+  if (evaluated)
+    if (const std::string notice = evaluation_->take_notice_of_unknown(); !notice.empty()) log_.warn(notice);
   if (!is_cancelled()) done_(ticket, evaluated);
 }
 
 Status EvaluationThread::prepare(EvaluationTicket, const EvaluateCheckpoint& order) {
   evaluation_.reset();
-  has_warned_ = false;
   is_reading_ = true;
   const EngineWorld world{
       .loop = engine_loop_,

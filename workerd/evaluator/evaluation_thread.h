@@ -57,7 +57,6 @@ class EvaluationThread {
   asio::io_context engine_loop_{1};  // the engine's; runs only during a computation
   std::uint64_t running_ = 0;        // ticket of the evaluation that runs
   std::unique_ptr<CheckpointEvaluation> evaluation_;
-  bool has_warned_ = false;  // evaluation_ has read all records, and its notice() was logged
 
   std::thread thread_;  // the last member, because the thread uses the others
 };
