@@ -8,6 +8,7 @@
 #include <ctime>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <vector>
 
@@ -176,20 +177,20 @@ class TrainerOutputTest : public testing::Test {
   std::vector<std::string> shown(Output output, const std::vector<Json>& statuses) {
     std::vector<std::string> printed;
     TrainerOutput trainers(
-        output, "7",
+        output,
         [this](const LogsRequest& request) -> Result<LogLines> {
           ++requests_;
           if (is_away_) return fail(ErrorCode::kUnavailable, "away");
           LogLines answer;
           for (const LogLine& line : lines_)
-            if (line.wall_nanoseconds >= request.since_wall_nanoseconds &&
+            if (line.wall_nanoseconds >= request.since_wall_nanoseconds && line.wall_nanoseconds < ends_[request.job] &&
                 std::find(request.tasks.begin(), request.tasks.end(), line.task) != request.tasks.end())
               answer.lines.push_back(line);
           return answer;
         },
         [&printed](const std::string& line) { printed.push_back(line); });
     for (const Json& status : statuses) {
-      if (!status.is_null()) trainers.show(status);
+      if (!status.is_null()) trainers.show(job_, status);
       if (next_) next_();
     }
     return printed;
@@ -204,6 +205,8 @@ class TrainerOutputTest : public testing::Test {
     return Json{{"tasks", tasks}};
   }
 
+  std::string job_ = "7";
+  std::map<std::string, std::int64_t> ends_ = {{"7", 100}, {"8", 200}};  // the times at which the jobs have ended
   std::vector<LogLine> lines_;
   std::function<void()> next_;
   bool is_away_ = false;
@@ -224,6 +227,16 @@ TEST_F(TrainerOutputTest, FollowsTheRankToAnotherWorker) {
   log(0, 10, "trainer: a");
   log(1, 5, "trainer: b");
   EXPECT_THAT(shown(Output::kFirst, {status(-1), status(0), status(1), status(-1)}), ElementsAre("a", "b"));
+}
+
+TEST_F(TrainerOutputTest, GoesOnWithTheNextJob) {
+  log(0, 10, "trainer: a");
+  next_ = [this, n = 0]() mutable {
+    if (++n != 1) return;
+    job_ = "8";
+    log(0, 110, "trainer: b");
+  };
+  EXPECT_THAT(shown(Output::kFirst, {status(0), status(0)}), ElementsAre("a", "b"));
 }
 
 TEST_F(TrainerOutputTest, OfAllWorkersHasTheirNames) {

@@ -112,8 +112,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& f
   Outcome outcome;
   Progress progress(std::cerr);
   TrainerOutput trainers(
-      run.output, run.job,
-      [&client](const LogsRequest& request) { return client.ask<LogLines>(request, kAnswerDeadline); },
+      run.output, [&client](const LogsRequest& request) { return client.ask<LogLines>(request, kAnswerDeadline); },
       [&progress](const std::string& line) { progress.say(line); });
   int heeded = 0;  // signals
   auto give_up_at = std::chrono::steady_clock::time_point::max();
@@ -122,7 +121,7 @@ Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& f
     if (status) {
       outcome.status = std::move(*status);
       const std::string state = text_of(outcome.status, "state");
-      trainers.show(outcome.status);
+      trainers.show(run.job, outcome.status);
       // print_root_cause() prints why a job failed.
       if (state != "failed") progress.show(outcome.status);
       const double next = number_of(outcome.status, "resubmitted_as");

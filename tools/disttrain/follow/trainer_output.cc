@@ -36,10 +36,10 @@ std::vector<TaskId> TrainerOutput::tasks_in(const Json& status) {
   return first_ ? std::vector<TaskId>{*first_} : std::vector<TaskId>();
 }
 
-void TrainerOutput::show(const Json& status) {
+void TrainerOutput::show(const std::string& job, const Json& status) {
   if (output_ == Output::kNone) return;
   LogsRequest request;
-  request.job = job_;
+  request.job = job;
   request.tasks = tasks_in(status);
   request.level = kInfo;
   if (request.tasks.empty()) return;

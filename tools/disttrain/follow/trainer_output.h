@@ -28,19 +28,18 @@ class TrainerOutput {
   using Ask = std::function<Result<LogLines>(const LogsRequest& request)>;
   using Print = std::function<void(const std::string& line)>;
 
-  // `job` is the job's number.
-  TrainerOutput(Output output, std::string job, Ask ask, Print print)
-      : output_(output), job_(std::move(job)), ask_(std::move(ask)), print_(std::move(print)) {}
+  TrainerOutput(Output output, Ask ask, Print print)
+      : output_(output), ask_(std::move(ask)), print_(std::move(print)) {}
 
-  // Prints the lines that are new since the last call. With kAll, each line begins with the name of its worker.
-  void show(const Json& status);
+  // Prints the lines of the job with this number that are new since the last call. The number may be another one than
+  // in the last call. With kAll, each line begins with the name of its worker.
+  void show(const std::string& job, const Json& status);
 
  private:
   std::vector<TaskId> tasks_in(const Json& status);
   void print(const LogLine& line);
 
   const Output output_;
-  const std::string job_;
   const Ask ask_;
   const Print print_;
   std::optional<TaskId> first_;            // the worker that has rank 0, or had it last
