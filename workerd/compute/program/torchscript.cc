@@ -49,6 +49,11 @@ class GradientHook final : public torch::autograd::FunctionPreHook {
   const std::function<void(const at::Tensor&)> take_;
 };
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 // Adds a tensor if it isn't one of `tensors` under another name.
 void add(const at::Tensor& tensor, std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& other : tensors)
@@ -143,12 +148,22 @@ class TorchScript final : public TorchProgram {
 
  private:
   // libtorch compares no checksums, unpacks whatever is compressed, and overflows the stack if code or values
-  // are nested deeply.
+  // are nested deeply. It finds members by a zip reader of its own, without regard to case.
   Status check_members() {
+    caffe2::serialize::PyTorchStreamReader reader(package_->path());
+    const std::vector<program::Member>& members = package_->file().members();
+    bool are_same = reader.getAllRecords().size() == members.size();
     std::uint64_t room = kMaxCodeBytes;
-    for (const program::Member& member : package_->file().members()) {
-      const bool is_code = member.name.ends_with(".py");
-      const bool is_pickle = member.name.ends_with("pkl");
+    for (const program::Member& member : members) {
+      const std::string in_folder = member.name.substr(member.name.find('/') + 1);
+      are_same = are_same && reader.hasRecord(in_folder) && reader.getRecordSize(in_folder) == member.bytes &&
+                 reader.getRecordOffset(in_folder) == member.begin;
+      if (!are_same)
+        return fail(ErrorCode::kData, package_->path() + ": libtorch finds other members than the table of members " +
+                                          "has, or two names differ only in case; export the model again");
+      const std::string name = lower_case(member.name);
+      const bool is_code = name.ends_with(".py");
+      const bool is_pickle = name.ends_with("pkl");
       if (!is_code && !is_pickle && member.is_stored) {
         if (Status verified = package_->file().verify(member); !verified) return verified;
         continue;

@@ -392,6 +392,72 @@ TEST_F(Pt2Test, ProgramOfJaxNamesTheDeviceThatRunsIt) {
   EXPECT_NE(error_of_variant().find("set device = \"pjrt:"), std::string::npos);
 }
 
+// Variants of the package batch_norm.pt.
+class TorchScriptMembersTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = reason_to_skip(); !reason.empty()) GTEST_SKIP() << reason;
+    checkpoint::DiskFiles files;
+    Result<program::PackageFile> package = program::PackageFile::open(files, made("batch_norm.pt"));
+    for (const program::Member& member : package->members())
+      members_[member.name] = *package->unpack(member, std::uint64_t{1} << 30);
+    code_ = std::find_if(members_.begin(), members_.end(), [](const auto& member) {
+              return member.first.ends_with(".py");
+            })->first;
+  }
+  std::string error() { return Loaded(folder_.write("variant.pt", program::test::zip_of(members_))).error; }
+  // The code with an expression that would overflow the stack.
+  std::string deep_code() const {
+    return members_.at(code_) + "x = " + std::string(20'000, '(') + "1" + std::string(20'000, ')') + "\n";
+  }
+
+  program::test::Folder folder_;
+  Members members_;
+  std::string code_;  // the name of a member
+};
+
+TEST_F(TorchScriptMembersTest, UnchangedVariantIsLoaded) {
+  EXPECT_EQ(error(), "");
+}
+
+TEST_F(TorchScriptMembersTest, DeepCodeIsAnErrorWhateverTheCaseOfItsName) {
+  const std::string deep = deep_code();
+  members_[code_] = deep;
+  EXPECT_NE(error().find("brackets inside of each other"), std::string::npos) << error();
+  members_.erase(code_);
+  members_[code_.substr(0, code_.size() - 2) + "PY"] = deep;
+  EXPECT_NE(error().find("brackets inside of each other"), std::string::npos) << error();
+}
+
+TEST_F(TorchScriptMembersTest, NamesThatDifferOnlyInCaseAreAnError) {
+  members_[code_.substr(0, code_.size() - 2) + "PY"] = members_[code_];
+  EXPECT_NE(error().find("two names differ only in case"), std::string::npos) << error();
+}
+
+// libtorch takes the last end record of the file, even if it lies in the comment of another one. The table behind the
+// last one swaps the names of the code and of a member that nobody would check.
+TEST_F(TorchScriptMembersTest, SecondTableOfMembersIsAnError) {
+  const std::string unchecked = code_.substr(0, code_.size() - 1) + "z";
+  members_[unchecked] = deep_code();
+  const std::string file = program::test::zip_of(members_);
+  const std::size_t end_bytes = 22;
+  std::string end = file.substr(file.size() - end_bytes);
+  std::uint32_t begin = 0;
+  std::memcpy(&begin, end.data() + 16, sizeof(begin));
+  const std::string table = file.substr(begin, file.size() - end_bytes - begin);
+  std::string second = table;
+  const std::size_t at = second.find(unchecked);
+  program::test::replace(second, code_, unchecked);
+  second.replace(at, code_.size(), code_);
+  std::string last = end;
+  begin += static_cast<std::uint32_t>(table.size());
+  std::memcpy(last.data() + 16, &begin, sizeof(begin));
+  last[20] = 1;  // says that a comment of one byte follows
+  end[20] = static_cast<char>(end_bytes);
+  const std::string both = file.substr(0, file.size() - end_bytes) + second + end + last;
+  EXPECT_NE(Loaded(folder_.write("both.pt", both)).error.find("libtorch finds other members"), std::string::npos);
+}
+
 TEST(MakeProgramTest, MissingFileIsAnError) {
   const Result<std::unique_ptr<Computation>> program = make_program("/nowhere/step.pt2", 1);
   ASSERT_FALSE(program);
