@@ -224,9 +224,23 @@ TEST_F(TrainerOutputTest, IsThatOfRankZeroAndEachLineIsShownOnce) {
 }
 
 TEST_F(TrainerOutputTest, FollowsTheRankToAnotherWorker) {
+  log(0, 10, "trainer: epoch 1 of worker/0");
+  log(1, 11, "trainer: epoch 1 of worker/1");
+  next_ = [this, n = 0]() mutable {
+    if (++n == 3) log(1, 20, "trainer: epoch 2 of worker/1");
+  };
+  EXPECT_THAT(shown(Output::kFirst, {status(-1), status(0), status(1), status(-1)}),
+              ElementsAre("epoch 1 of worker/0", "epoch 2 of worker/1"));
+}
+
+TEST_F(TrainerOutputTest, OfTheNextJobBeginsWithItsFirstLines) {
   log(0, 10, "trainer: a");
-  log(1, 5, "trainer: b");
-  EXPECT_THAT(shown(Output::kFirst, {status(-1), status(0), status(1), status(-1)}), ElementsAre("a", "b"));
+  next_ = [this, n = 0]() mutable {
+    if (++n != 1) return;
+    job_ = "8";
+    log(1, 110, "trainer: b");
+  };
+  EXPECT_THAT(shown(Output::kFirst, {status(0), status(1)}), ElementsAre("a", "b"));
 }
 
 TEST_F(TrainerOutputTest, GoesOnWithTheNextJob) {

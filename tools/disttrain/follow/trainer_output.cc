@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 namespace disttrain::cli {
 
@@ -26,18 +27,25 @@ Output output_of(const std::string& option, const JobConfig& job) {
 
 std::vector<TaskId> TrainerOutput::tasks_in(const Json& status) {
   std::vector<TaskId> workers;
+  std::optional<TaskId> holder;
   for (const Json& task : list_of(status, "tasks")) {
     const std::optional<TaskId> id = parse_task_id(text_of(task, "task"));
     if (!id || id->role != Role::kWorker) continue;
     workers.push_back(*id);
-    if (has_rank_0(task)) first_ = id;
+    if (has_rank_0(task)) holder = id;
   }
+  has_moved_ = has_moved_ || (first_ && holder && *first_ != *holder);
+  if (holder) first_ = holder;
   if (output_ == Output::kAll) return workers;
   return first_ ? std::vector<TaskId>{*first_} : std::vector<TaskId>();
 }
 
 void TrainerOutput::show(const std::string& job, const Json& status) {
   if (output_ == Output::kNone) return;
+  if (job != std::exchange(job_, job)) {
+    first_.reset();
+    has_moved_ = false;
+  }
   LogsRequest request;
   request.job = job;
   request.tasks = tasks_in(status);
@@ -48,13 +56,14 @@ void TrainerOutput::show(const std::string& job, const Json& status) {
     request.since_wall_nanoseconds = std::min(request.since_wall_nanoseconds, newest_[task]);
   const Result<LogLines> answer = ask_(request);
   if (!answer) return;
+  const bool is_history = std::exchange(has_moved_, false) && output_ == Output::kFirst;
   // The hosts' clocks may differ, so each worker's lines are compared with its own.
   const std::map<TaskId, std::int64_t> before = newest_;
   for (const LogLine& line : answer->lines) {
     const auto shown = before.find(line.task);
     if (shown == before.end() || line.wall_nanoseconds <= shown->second) continue;
     newest_[line.task] = std::max(newest_[line.task], line.wall_nanoseconds);
-    print(line);
+    if (!is_history) print(line);
   }
 }
 

@@ -17,7 +17,8 @@
 
 namespace disttrain::cli {
 
-// Whose lines are shown (--output). kFirst: those of the trainer of rank 0, as long as a worker has this rank.
+// Whose lines are shown (--output). kFirst: those of the trainer of rank 0, as long as a worker has this rank. If the
+// rank moves to another worker, the lines that this worker has logged before aren't shown.
 enum class Output { kNone, kFirst, kAll };
 // `option` is "rank0", "all" or "none". kNone if the job has no trainer.
 Output output_of(const std::string& option, const JobConfig& job);
@@ -42,7 +43,9 @@ class TrainerOutput {
   const Output output_;
   const Ask ask_;
   const Print print_;
+  std::string job_;                        // of the last call
   std::optional<TaskId> first_;            // the worker that has rank 0, or had it last
+  bool has_moved_ = false;                 // rank 0 has moved to first_, whose lines so far aren't shown
   std::map<TaskId, std::int64_t> newest_;  // when the last line of each worker was logged, also of another kind
 };
 
