@@ -12,7 +12,11 @@ namespace disttrain::chiefd {
 bool LogFilter::passes(const LogLine& line) const {
   if (line.level < level) return false;
   if (line.wall_nanoseconds < since_wall_nanoseconds || line.wall_nanoseconds > until_wall_nanoseconds) return false;
-  return tasks.empty() || std::find(tasks.begin(), tasks.end(), line.task) != tasks.end();
+  return takes(line.task);
+}
+
+bool LogFilter::takes(TaskId task) const {
+  return tasks.empty() || std::find(tasks.begin(), tasks.end(), task) != tasks.end();
 }
 
 void LogStore::add(TaskId task, LogLines lines) {
@@ -31,9 +35,11 @@ void LogStore::add(TaskId task, LogLines lines) {
 
 std::vector<LogLine> LogStore::find(const LogFilter& filter) const {
   std::vector<LogLine> found;
-  for (const auto& [task, kept] : lines_)
+  for (const auto& [task, kept] : lines_) {
+    if (!filter.takes(task)) continue;
     std::copy_if(kept.lines.begin(), kept.lines.end(), std::back_inserter(found),
                  [&filter](const LogLine& line) { return filter.passes(line); });
+  }
   std::stable_sort(found.begin(), found.end(),
                    [](const LogLine& a, const LogLine& b) { return a.wall_nanoseconds < b.wall_nanoseconds; });
   std::size_t bytes = 0;

@@ -26,6 +26,7 @@ struct LogFilter {
   std::int64_t until_wall_nanoseconds = INT64_MAX;
 
   bool passes(const LogLine& line) const;
+  bool takes(TaskId task) const;
 };
 
 class LogStore {

@@ -186,6 +186,7 @@ class TrainerOutputTest : public testing::Test {
             if (line.wall_nanoseconds >= request.since_wall_nanoseconds && line.wall_nanoseconds < ends_[request.job] &&
                 std::find(request.tasks.begin(), request.tasks.end(), line.task) != request.tasks.end())
               answer.lines.push_back(line);
+          sent_ += answer.lines.size();
           return answer;
         },
         [&printed](const std::string& line) { printed.push_back(line); });
@@ -211,6 +212,7 @@ class TrainerOutputTest : public testing::Test {
   std::function<void()> next_;
   bool is_away_ = false;
   int requests_ = 0;
+  std::size_t sent_ = 0;  // lines
 };
 
 TEST_F(TrainerOutputTest, IsThatOfRankZeroAndEachLineIsShownOnce) {
@@ -256,7 +258,19 @@ TEST_F(TrainerOutputTest, GoesOnWithTheNextJob) {
 TEST_F(TrainerOutputTest, OfAllWorkersHasTheirNames) {
   log(0, 10, "trainer: a");
   log(1, 5, "trainer: b");
-  EXPECT_THAT(shown(Output::kAll, {status(-1)}), ElementsAre("worker/0: a", "worker/1: b"));
+  EXPECT_THAT(shown(Output::kAll, {status(-1)}), ElementsAre("worker/1: b", "worker/0: a"));
+}
+
+// Neither a worker that has logged nothing nor one that prints rarely lets the chief send lines of others again.
+TEST_F(TrainerOutputTest, OfAllWorkersIsSentOnce) {
+  for (int time = 10; time < 20; ++time) log(0, time, "trainer: of worker/0");
+  next_ = [this, n = 0]() mutable {
+    if (++n == 2) log(1, 5, "trainer: of worker/1, whose clock is slow");
+  };
+  const auto printed = shown(Output::kAll, {status(-1), status(-1), status(-1), status(-1)});
+  EXPECT_EQ(printed.size(), 11U);
+  EXPECT_EQ(printed.back(), "worker/1: of worker/1, whose clock is slow");
+  EXPECT_EQ(sent_, 11U);
 }
 
 TEST_F(TrainerOutputTest, IsAskedForAgainAfterAnError) {

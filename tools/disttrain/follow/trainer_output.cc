@@ -1,7 +1,7 @@
 #include "tools/disttrain/follow/trainer_output.h"
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -46,25 +46,25 @@ void TrainerOutput::show(const std::string& job, const Json& status) {
     first_.reset();
     has_moved_ = false;
   }
-  LogsRequest request;
-  request.job = job;
-  request.tasks = tasks_in(status);
-  request.level = kInfo;
-  if (request.tasks.empty()) return;
-  request.since_wall_nanoseconds = std::numeric_limits<std::int64_t>::max();
-  for (const TaskId task : request.tasks)
-    request.since_wall_nanoseconds = std::min(request.since_wall_nanoseconds, newest_[task]);
-  const Result<LogLines> answer = ask_(request);
-  if (!answer) return;
-  const bool is_history = std::exchange(has_moved_, false) && output_ == Output::kFirst;
-  // The hosts' clocks may differ, so each worker's lines are compared with its own.
-  const std::map<TaskId, std::int64_t> before = newest_;
-  for (const LogLine& line : answer->lines) {
-    const auto shown = before.find(line.task);
-    if (shown == before.end() || line.wall_nanoseconds <= shown->second) continue;
-    newest_[line.task] = std::max(newest_[line.task], line.wall_nanoseconds);
-    if (!is_history) print(line);
+  std::vector<LogLine> lines;
+  // The hosts' clocks may differ, and some trainers print rarely. So each worker is asked for by itself, for the lines
+  // after its own last one.
+  for (const TaskId task : tasks_in(status)) {
+    LogsRequest request;
+    request.job = job;
+    request.tasks = {task};
+    request.level = kInfo;
+    request.since_wall_nanoseconds = newest_[task] + 1;
+    Result<LogLines> answer = ask_(request);
+    if (!answer) break;
+    for (const LogLine& line : answer->lines) newest_[task] = std::max(newest_[task], line.wall_nanoseconds);
+    if (std::exchange(has_moved_, false) && output_ == Output::kFirst) continue;
+    std::move(answer->lines.begin(), answer->lines.end(), std::back_inserter(lines));
   }
+  std::stable_sort(lines.begin(), lines.end(), [](const LogLine& one, const LogLine& other) {
+    return one.wall_nanoseconds < other.wall_nanoseconds;
+  });
+  for (const LogLine& line : lines) print(line);
 }
 
 void TrainerOutput::print(const LogLine& line) {
