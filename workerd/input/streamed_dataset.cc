@@ -266,7 +266,8 @@ Status StreamedDataset::find_in_blocks(std::span<const std::uint64_t> indices, S
   scratch.held.assign(wanted.size(), nullptr);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Result<BlockOfRows> made = make_if_missing(wanted[i], scratch);
-    if (made) scratch.held[i] = std::move(*made);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    scratch.held[i] = std::move(*made);
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     while (scratch.held[i] == nullptr) {
@@ -275,7 +276,8 @@ Status StreamedDataset::find_in_blocks(std::span<const std::uint64_t> indices, S
         scratch.held[i] = **found;
       } else {  // it was dropped again meanwhile
         Result<BlockOfRows> made = make_if_missing(wanted[i], scratch);
-        if (made) scratch.held[i] = std::move(*made);
+        if (!made) return tl::unexpected(std::move(made.error()));
+        scratch.held[i] = std::move(*made);
       }
     }
   }

@@ -307,12 +307,16 @@ TEST_F(Streamed, IndexWhosePlacesWereShiftedIsBuiltAnew) {
 
 // A file that is mapped and then cut ends the process by SIGBUS.
 TEST_F(Streamed, IndexThatIsCutWhileItIsUsedIsAnError) {
-  write_files(1, 100);
-  const auto dataset = load(source_of(1));
-  const std::string path = index_files().at(0);
-  for (const std::uintmax_t bytes : {std::filesystem::file_size(path) - 1, std::uintmax_t{100}, std::uintmax_t{0}}) {
-    std::filesystem::resize_file(path, bytes);
-    EXPECT_THAT(gather_error(*dataset, {99, 3}), AllOf(HasSubstr(path), HasSubstr("was changed while a job used it")));
+  for (const ShuffleKind shuffle : {ShuffleKind::kEpoch, ShuffleKind::kBlocks}) {
+    write_files(1, 100);
+    const auto dataset = load(source_of(shuffle == ShuffleKind::kBlocks ? 1 << 20 : 1, shuffle));
+    const std::string path = index_files().at(0);
+    for (const std::uintmax_t bytes : {std::filesystem::file_size(path) - 1, std::uintmax_t{100}, std::uintmax_t{0}}) {
+      std::filesystem::resize_file(path, bytes);
+      EXPECT_THAT(gather_error(*dataset, {99, 3}),
+                  AllOf(HasSubstr(path), HasSubstr("was changed while a job used it")));
+    }
+    std::filesystem::remove(path);
   }
 }
 
