@@ -1,5 +1,7 @@
 #include "workerd/input/tokens/charsmap.h"
 
+#include "workerd/input/tokens/trie.h"
+
 namespace disttrain::input {
 
 namespace {
