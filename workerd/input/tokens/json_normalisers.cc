@@ -30,7 +30,7 @@ Result<Normaliser> read_replace(const Json& json) {
 }
 
 Normaliser stripper(bool left, bool right) {
-  return [left, right](Word& word) -> Status {
+  return [left, right](Word& word, TextBudget&) -> Status {
     const std::string& text = word.text;
     std::size_t begin = 0;
     while (left && begin < text.size() && is_whitespace(character_at(text, begin)))
@@ -67,17 +67,17 @@ Result<Normaliser> read_normaliser(const Json& json, int depth) {
                             .lowercases = lowercases});
   }
   if (type == "Lowercase")
-    return Normaliser([](Word& word) -> Status {
+    return Normaliser([](Word& word, TextBudget&) -> Status {
       word.text = lowercase(word.text);
       return {};
     });
   if (type == "StripAccents")
-    return Normaliser([](Word& word) -> Status {
+    return Normaliser([](Word& word, TextBudget&) -> Status {
       word.text = filtered(word.text, [](CodePoint c) { return !is_mark(c); });
       return {};
     });
   if (type == "Prepend")
-    return Normaliser([prefix = json.at("prepend").get<std::string>()](Word& word) -> Status {
+    return Normaliser([prefix = json.at("prepend").get<std::string>()](Word& word, TextBudget&) -> Status {
       if (!word.text.empty()) word.text.insert(0, prefix);
       return {};
     });

@@ -51,7 +51,7 @@ Result<PreTokeniser> read_byte_level(const Json& json) {
   if (!words) return words;
   std::vector<PreTokeniser> steps;
   if (adds_blank)
-    steps.push_back([](std::vector<Word>& all) -> Status {
+    steps.push_back([](std::vector<Word>& all, TextBudget&) -> Status {
       for (Word& word : all)
         if (word.text.front() != ' ') word.text.insert(0, 1, ' ');
       return {};

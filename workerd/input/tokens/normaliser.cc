@@ -49,8 +49,7 @@ class SentencePieceNormaliser {
  public:
   explicit SentencePieceNormaliser(SentencePieceNormalising how) : how_(std::move(how)) {}
 
-  Result<std::string> apply(std::string_view text) const {
-    const std::size_t before = text.size();
+  Result<std::string> apply(std::string_view text, TextBudget& budget) const {
     if (how_.removes_extra_whitespaces) {
       while (!text.empty()) {
         const Charsmap::Match next = next_of(text);
@@ -75,7 +74,7 @@ class SentencePieceNormaliser {
       }
       if (!piece.empty()) is_after_blank = how_.removes_extra_whitespaces && piece.back() == ' ';
       text.remove_prefix(next.bytes);
-      if (Status ok = check_growth(before, to.size()); !ok) return tl::unexpected(std::move(ok.error()));
+      if (Status ok = budget.check(to.size()); !ok) return tl::unexpected(std::move(ok.error()));
     }
     if (how_.removes_extra_whitespaces)
       while (ends_with(to, blank())) to.resize(to.size() - blank().size());
@@ -101,22 +100,21 @@ class SentencePieceNormaliser {
 }  // namespace
 
 Normaliser in_sequence(std::vector<Normaliser> steps) {
-  return [steps = std::move(steps)](Word& word) -> Status {
-    const std::size_t before = word.text.size();
+  return [steps = std::move(steps)](Word& word, TextBudget& budget) -> Status {
     for (const Normaliser& step : steps) {
-      if (Status ok = step(word); !ok) return ok;
-      if (Status ok = check_growth(before, word.text.size()); !ok) return ok;
+      if (Status ok = step(word, budget); !ok) return ok;
+      if (Status ok = budget.check(word.text.size()); !ok) return ok;
     }
     return {};
   };
 }
 
 Normaliser to_form(UnicodeForm form) {
-  return [form](Word& word) { return change_form(word.text, form); };
+  return [form](Word& word, TextBudget&) { return change_form(word.text, form); };
 }
 
 Normaliser bert_normaliser(BertCleaning cleaning) {
-  return [cleaning](Word& word) -> Status {
+  return [cleaning](Word& word, TextBudget&) -> Status {
     std::string& text = word.text;
     if (cleaning.cleans) text = cleaned(text);
     if (cleaning.separates_chinese) text = with_chinese_apart(text);
@@ -130,7 +128,7 @@ Normaliser bert_normaliser(BertCleaning cleaning) {
 }
 
 Normaliser replacer(std::shared_ptr<const Regex> from, std::string to) {
-  return [from = std::move(from), to = std::move(to)](Word& word) -> Status {
+  return [from = std::move(from), to = std::move(to)](Word& word, TextBudget& budget) -> Status {
     std::string& text = word.text;
     const Result<std::vector<TextRange>> found = from->find_all(text);
     if (!found) return tl::unexpected(found.error());
@@ -140,7 +138,7 @@ Normaliser replacer(std::shared_ptr<const Regex> from, std::string to) {
       if (match.begin == 0 && to.empty()) word.is_first = false;
       changed.append(text, at, match.begin - at) += to;
       at = match.end;
-      if (Status ok = check_growth(text.size(), changed.size()); !ok) return ok;
+      if (Status ok = budget.check(changed.size()); !ok) return ok;
     }
     text = changed.append(text, at);
     return {};
@@ -148,7 +146,7 @@ Normaliser replacer(std::shared_ptr<const Regex> from, std::string to) {
 }
 
 Normaliser replacer(std::string from, std::string to) {
-  return [from = std::move(from), to = std::move(to)](Word& word) -> Status {
+  return [from = std::move(from), to = std::move(to)](Word& word, TextBudget& budget) -> Status {
     std::string& text = word.text;
     std::string changed;
     std::size_t at = 0;
@@ -156,7 +154,7 @@ Normaliser replacer(std::string from, std::string to) {
       if (found == 0 && to.empty()) word.is_first = false;
       changed.append(text, at, found - at) += to;
       at = found + from.size();
-      if (Status ok = check_growth(text.size(), changed.size()); !ok) return ok;
+      if (Status ok = budget.check(changed.size()); !ok) return ok;
     }
     text = changed.append(text, at);
     return {};
@@ -165,8 +163,8 @@ Normaliser replacer(std::string from, std::string to) {
 
 Normaliser sentencepiece_normaliser(SentencePieceNormalising how) {
   const auto normaliser = std::make_shared<const SentencePieceNormaliser>(std::move(how));
-  return [normaliser](Word& word) -> Status {
-    Result<std::string> changed = normaliser->apply(word.text);
+  return [normaliser](Word& word, TextBudget& budget) -> Status {
+    Result<std::string> changed = normaliser->apply(word.text, budget);
     if (!changed) return tl::unexpected(std::move(changed.error()));
     word.text = std::move(*changed);
     return {};

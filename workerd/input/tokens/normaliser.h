@@ -18,7 +18,7 @@ namespace disttrain::input {
 
 // Changes a word, which is valid UTF-8 before and after it. If it drops the word's begin, the word isn't the first one
 // any more. Any thread may call it. Errors, kData.
-using Normaliser = std::function<Status(Word& word)>;
+using Normaliser = std::function<Status(Word& word, TextBudget& budget)>;
 
 Normaliser in_sequence(std::vector<Normaliser> steps);
 Normaliser to_form(UnicodeForm form);

@@ -85,11 +85,10 @@ Status split_each(std::vector<Word>& words, const Split& split) {
 }  // namespace
 
 PreTokeniser in_sequence(std::vector<PreTokeniser> steps) {
-  return [steps = std::move(steps)](std::vector<Word>& words) -> Status {
-    const std::size_t before = bytes_in(words);
+  return [steps = std::move(steps)](std::vector<Word>& words, TextBudget& budget) -> Status {
     for (const PreTokeniser& step : steps) {
-      if (Status ok = step(words); !ok) return ok;
-      if (Status ok = check_growth(before, bytes_in(words)); !ok) return ok;
+      if (Status ok = step(words, budget); !ok) return ok;
+      if (Status ok = budget.check(bytes_in(words)); !ok) return ok;
     }
     return {};
   };
@@ -145,7 +144,7 @@ FindParts characters_that(bool (*is_match)(CodePoint)) {
 }
 
 PreTokeniser splitter(FindParts find, SplitBehaviour behaviour) {
-  return [find = std::move(find), behaviour](std::vector<Word>& words) {
+  return [find = std::move(find), behaviour](std::vector<Word>& words, TextBudget&) {
     return split_each(words, [&](std::string_view text) -> Result<std::vector<TextRange>> {
       const Result<std::vector<SplitPart>> parts = find(text);
       if (!parts) return tl::unexpected(parts.error());
@@ -155,7 +154,7 @@ PreTokeniser splitter(FindParts find, SplitBehaviour behaviour) {
 }
 
 PreTokeniser byte_level(bool adds_blank_before) {
-  return [adds_blank_before](std::vector<Word>& words) -> Status {
+  return [adds_blank_before](std::vector<Word>& words, TextBudget&) -> Status {
     static const std::array<std::string, 256> characters = characters_of_bytes();
     for (Word& word : words) {
       std::string to;
@@ -169,22 +168,26 @@ PreTokeniser byte_level(bool adds_blank_before) {
 }
 
 PreTokeniser metaspace(std::string replacement, PrefixScheme scheme, bool splits) {
-  return [replacement = std::move(replacement), scheme, splits](std::vector<Word>& words) -> Status {
-    for (Word& word : words) {
-      std::string to;
-      for (const char c : word.text) {
-        if (c == ' ')
-          to += replacement;
-        else
-          to += c;
-        if (Status ok = check_growth(word.text.size(), to.size()); !ok) return ok;
-      }
-      const bool may_prefix = scheme == PrefixScheme::kAlways || (scheme == PrefixScheme::kFirst && word.is_first);
-      word.text = may_prefix && !to.starts_with(replacement) ? replacement + to : std::move(to);
-    }
-    if (!splits) return {};
-    return splitter(matches_of(replacement, false), SplitBehaviour::kMergedWithNext)(words);
-  };
+  return
+      [replacement = std::move(replacement), scheme, splits](std::vector<Word>& words, TextBudget& budget) -> Status {
+        std::size_t before = 0;  // bytes of the words before this one
+        for (Word& word : words) {
+          std::string to;
+          for (const char c : word.text) {
+            if (c == ' ')
+              to += replacement;
+            else
+              to += c;
+            if (Status ok = budget.check(before + to.size()); !ok) return ok;
+          }
+          const bool may_prefix = scheme == PrefixScheme::kAlways || (scheme == PrefixScheme::kFirst && word.is_first);
+          word.text = may_prefix && !to.starts_with(replacement) ? replacement + to : std::move(to);
+          before += word.text.size();
+          if (Status ok = budget.check(before); !ok) return ok;
+        }
+        if (!splits) return {};
+        return splitter(matches_of(replacement, false), SplitBehaviour::kMergedWithNext)(words, budget);
+      };
 }
 
 }  // namespace disttrain::input

@@ -15,7 +15,7 @@
 namespace disttrain::input {
 
 // Replaces the words by other ones. Any thread may call it. Errors, kData.
-using PreTokeniser = std::function<Status(std::vector<Word>& words)>;
+using PreTokeniser = std::function<Status(std::vector<Word>& words, TextBudget& budget)>;
 
 PreTokeniser in_sequence(std::vector<PreTokeniser> steps);
 

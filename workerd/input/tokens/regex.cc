@@ -3,6 +3,8 @@
 #include <unicode/regex.h>
 #include <unicode/unistr.h>
 
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "workerd/input/tokens/shown_name.h"
@@ -57,6 +59,9 @@ Result<std::shared_ptr<const Regex>> Regex::compile(const std::string& expressio
 }
 
 Result<std::vector<TextRange>> Regex::find_all(std::string_view text) const {
+  if (text.size() > std::numeric_limits<std::int32_t>::max())
+    return fail(ErrorCode::kData, "the tokenizer makes " + std::to_string(text.size()) +
+                                      " bytes of this text, too many for its regular expression: divide the text");
   UErrorCode error = U_ZERO_ERROR;
   const icu::UnicodeString wide = icu::UnicodeString::fromUTF8({text.data(), static_cast<std::int32_t>(text.size())});
   const std::unique_ptr<icu::RegexMatcher> matcher(compiled_->pattern->matcher(wide, error));

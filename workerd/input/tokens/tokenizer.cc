@@ -35,6 +35,7 @@ Status Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) 
                                       std::to_string(kMaxTextBytes) + ": divide it");
   if (const auto at = find_invalid(text))
     return fail(ErrorCode::kData, "the text isn't UTF-8 at its byte " + std::to_string(*at) + ": convert it to UTF-8");
+  TextBudget budget(text.size());
   for (const AddedTokens::Part& part : parts_.added.find(text)) {
     if (part.id >= 0) {
       ids.push_back(part.id);
@@ -42,28 +43,30 @@ Status Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) 
     }
     Word changed{std::string(part.text), part.text.data() == text.data()};
     if (parts_.normalise)
-      if (Status ok = parts_.normalise(changed); !ok) return ok;
+      if (Status ok = parts_.normalise(changed, budget); !ok) return ok;
+    budget.end_part();
     for (const AddedTokens::Part& piece : parts_.added_normalised.find(changed.text)) {
       if (piece.id >= 0) {
         ids.push_back(piece.id);
         continue;
       }
-      const Status ok =
-          encode_part({std::string(piece.text), changed.is_first && piece.text.data() == changed.text.data()}, ids);
+      const bool is_first = changed.is_first && piece.text.data() == changed.text.data();
+      const Status ok = encode_part({std::string(piece.text), is_first}, budget, ids);
       if (!ok) return ok;
     }
   }
   return {};
 }
 
-Status Tokenizer::encode_part(Word part, std::vector<std::int32_t>& ids) const {
+Status Tokenizer::encode_part(Word part, TextBudget& budget, std::vector<std::int32_t>& ids) const {
   if (!parts_.cut) {
     parts_.model->encode(part.text, ids);
     return {};
   }
   std::vector<Word> words;
   words.push_back(std::move(part));
-  if (Status ok = parts_.cut(words); !ok) return ok;
+  if (Status ok = parts_.cut(words, budget); !ok) return ok;
+  budget.end_part();
   for (const Word& word : words) parts_.model->encode(word.text, ids);
   return {};
 }

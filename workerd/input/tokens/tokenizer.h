@@ -37,7 +37,7 @@ class Tokenizer {
   explicit Tokenizer(TokenizerParts parts);
 
   // Appends the ids of the text's tokens, without those around it. Any thread may call this. Errors, kData: the text
-  // isn't UTF-8, or is too long.
+  // isn't UTF-8, or is too long, or becomes so.
   Status encode(std::string_view text, std::vector<std::int32_t>& ids) const;
 
   const std::vector<std::int32_t>& before() const { return parts_.before; }
@@ -46,7 +46,7 @@ class Tokenizer {
   std::int64_t size() const { return std::int64_t{parts_.largest} + 1; }
 
  private:
-  Status encode_part(Word part, std::vector<std::int32_t>& ids) const;
+  Status encode_part(Word part, TextBudget& budget, std::vector<std::int32_t>& ids) const;
 
   const TokenizerParts parts_;
 };

@@ -190,9 +190,10 @@ Status read_added(const Json& json, TokenizerParts& parts) {
       parts.added.add(std::move(token));
       continue;
     }
+    TextBudget budget(token.text.size());
     Word text{std::move(token.text), false};
     if (parts.normalise)
-      if (Status ok = parts.normalise(text); !ok) return ok;
+      if (Status ok = parts.normalise(text, budget); !ok) return ok;
     token.text = std::move(text.text);
     if (Status ok = check_piece(token.text); !ok) return ok;
     if (!token.text.empty()) parts.added_normalised.add(std::move(token));

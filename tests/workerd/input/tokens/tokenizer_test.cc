@@ -156,6 +156,22 @@ TEST(TokenizerJson, TextsThatBecomeMuchLongerAreErrors) {
   EXPECT_THAT(encode_error(file, std::string(20'000, ' ')), HasSubstr("expected at most 64 times as many"));
 }
 
+// The parts between added tokens, and what normalising and cutting make of them, count together.
+TEST(TokenizerJson, PartsOfATextThatBecomeMuchLongerAreAnError) {
+  json file = unigram("a");
+  file["added_tokens"] = json::array({{{"id", 2}, {"content", "<s>"}, {"normalized", false}}});
+  file["normalizer"] = sequence("normalizers", doubling(), 16);
+  EXPECT_EQ(encode_error(file, ""), "");
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "a<s>";
+  EXPECT_THAT(encode_error(file, text), HasSubstr("bytes of a text of 4000 bytes, expected at most 64 times as many"));
+  file = unigram("a");
+  file["normalizer"] = sequence("normalizers", doubling(), 5);
+  EXPECT_EQ(encode_error(file, std::string(4000, 'a')), "");
+  file["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "bb"}, {"prepend_scheme", "always"}};
+  EXPECT_THAT(encode_error(file, std::string(4000, 'a')), HasSubstr("of a text of 4000 bytes"));
+}
+
 TEST(TokenizerJson, ManyOrDeepPartsAreRefused) {
   json file = unigram("a");
   file["normalizer"] = sequence("normalizers", part("Lowercase"), 300);
