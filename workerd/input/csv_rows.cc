@@ -17,14 +17,6 @@ namespace disttrain::input {
 
 namespace {
 
-bool is_column_number(const std::string& name) {
-  return !name.empty() && name.size() <= 9 && name.find_first_not_of("0123456789") == std::string::npos;
-}
-
-bool has_header_line(const std::vector<WantedColumn>& wanted) {
-  return !std::all_of(wanted.begin(), wanted.end(), [](const WantedColumn& w) { return is_column_number(w.name); });
-}
-
 tl::unexpected<Error> bad_row(const RecordBlock& block, std::uint64_t record, std::size_t begin,
                               const std::string& what) {
   return fail(ErrorCode::kData, place_of(block, record, begin) + ": " + what);
@@ -225,7 +217,12 @@ class RowReader {
 
 }  // namespace
 
-Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted) {
+bool is_csv_column_number(const std::string& name) {
+  return !name.empty() && name.size() <= 9 && name.find_first_not_of("0123456789") == std::string::npos;
+}
+
+Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted,
+                                                 bool has_header) {
   CsvHeader header;
   if (Status ok = check_begin(block); !ok) return tl::unexpected(std::move(ok.error()));
   header.bytes = byte_order_mark(block);
@@ -257,7 +254,6 @@ Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const
   if (const auto problem = split_csv_row(row, fields)) return bad_row(rest, 0, begin, problem->what);
   header.fields = fields.size();
   header.line = line_at(rest, begin);
-  const bool has_header = has_header_line(wanted);
   if (!has_header) header.bytes = begin;
   header.rows_line = line_at(rest, header.bytes);
   const std::vector<std::string> names = names_of(fields);

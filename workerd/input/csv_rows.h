@@ -1,8 +1,9 @@
 // Decodes csv files (RFC 4180) by blocks. Only the columns that the job uses are decoded.
 //
-// The first line is a header with the columns' names, unless all wanted columns are called by their number ("0" is the
-// first). Blanks around a field are dropped, and blank lines are skipped. A field in double quotes may contain commas,
-// doubled quotes and line ends. So only the begin of the file says where a row begins, and a block must begin with one.
+// The first line is a header with the columns' names, unless all columns of the job are called by their number ("0" is
+// the first). Blanks around a field are dropped, and blank lines are skipped. A field in double quotes may contain
+// commas, doubled quotes and line ends. So only the begin of the file says where a row begins, and a block must begin
+// with one.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +28,14 @@ struct CsvHeader {
   std::vector<std::size_t> columns;  // for each wanted column, its place in a row, from 0
 };
 
-// Reads the header of a block that begins with the file. Returns nothing if the block has to be longer. Errors, kData:
-// a wanted column isn't there or is there twice, quotes are wrong, the line is longer than kMaxCsvRecordBytes, or the
-// file is UTF-16.
-Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted);
+// Whether a column of this name is found by its number, without a header.
+bool is_csv_column_number(const std::string& name);
+
+// Reads the header of a block that begins with the file. Without a header line each wanted name is a number. Returns
+// nothing if the block has to be longer. Errors, kData: a wanted column isn't there or is there twice, quotes are
+// wrong, the line is longer than kMaxCsvRecordBytes, or the file is UTF-16.
+Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted,
+                                                 bool has_header);
 
 // Replaces `records` by the places of the whole rows in the block, which lies behind the header. Returns how many bytes
 // of the block they cover. It looks only at quotes and line ends. Errors, kData: a row has more than

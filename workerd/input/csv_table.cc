@@ -12,8 +12,11 @@ constexpr std::uint64_t kBlockBytes = 1 << 20;
 
 }  // namespace
 
-CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted)
-    : file_(file), wanted_(wanted), buffer_(std::min(kBlockBytes, file.most_content_bytes() + 1)) {}
+CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, bool has_header)
+    : file_(file),
+      wanted_(wanted),
+      has_header_(has_header),
+      buffer_(std::min(kBlockBytes, file.most_content_bytes() + 1)) {}
 
 // Moves what isn't decoded yet to the begin of the buffer, and reads on behind it. A row that fills half of the buffer
 // doubles it. find_csv_rows() refuses rows that are too long, so the buffer stays small.
@@ -39,7 +42,7 @@ Result<bool> CsvTables::next(Table& table) {
       if (Status read = refill(); !read) return tl::unexpected(read.error());
     }
     if (!header_) {
-      Result<std::optional<CsvHeader>> header = read_csv_header(block(), wanted_);
+      Result<std::optional<CsvHeader>> header = read_csv_header(block(), wanted_, has_header_);
       if (!header.has_value()) return tl::unexpected(header.error());
       if (!header->has_value()) continue;
       header_ = std::move(*header);

@@ -16,8 +16,8 @@ namespace disttrain::input {
 
 class CsvTables {
  public:
-  // Both arguments must outlive this object.
-  CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted);
+  // The file and `wanted` must outlive this object.
+  CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, bool has_header);
 
   // Decodes the next records. Returns false after the last record. `table` is valid until the next call. Errors: those
   // of read_csv_header(), find_csv_rows() and decode_csv_rows(), and of reading the file.
@@ -33,6 +33,7 @@ class CsvTables {
 
   ByteSource& file_;
   const std::vector<WantedColumn>& wanted_;
+  const bool has_header_;
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;  // [begin_, end_) of the buffer isn't decoded yet
   std::size_t end_ = 0;

@@ -117,7 +117,9 @@ Result<std::unique_ptr<RecordSource>> IndexedRecords::open(const Source& source,
   if (Status ok = format->prepare(paths.front()); !ok) return tl::unexpected(std::move(ok.error()));
   // Without blocks, the list of their begins may be as large as the index.
   const std::uint64_t block_bytes = source.shuffle == ShuffleKind::kBlocks ? kStreamedBlockBytes : 0;
+  const bool has_header = source.format == DataFormat::kCsv && has_header_line(source.columns);
   Result<std::unique_ptr<RecordIndex>> index = RecordIndex::open({.format = source.format,
+                                                                  .has_header = has_header,
                                                                   .data_folder = source.path,
                                                                   .index_folder = source.index,
                                                                   .paths = paths,

@@ -41,7 +41,7 @@ class TfRecordFormat final : public RecordFormat {
 // All files have the same header.
 class CsvFormat final : public RecordFormat {
  public:
-  explicit CsvFormat(std::vector<WantedColumn> wanted) : wanted_(std::move(wanted)) {}
+  CsvFormat(std::vector<WantedColumn> wanted, bool has_header) : wanted_(std::move(wanted)), has_header_(has_header) {}
 
   Status prepare(const std::string& first_path) override {
     const Result<std::unique_ptr<FileReader>> file = FileReader::open(first_path);
@@ -55,7 +55,7 @@ class CsvFormat final : public RecordFormat {
       const bool has_ended = old + *got < bytes.size();
       bytes.resize(old + *got);
       const RecordBlock block{.path = first_path, .first_line = 1, .is_last = has_ended, .bytes = bytes};
-      Result<std::optional<CsvHeader>> header = read_csv_header(block, wanted_);
+      Result<std::optional<CsvHeader>> header = read_csv_header(block, wanted_, has_header_);
       if (!header.has_value()) return tl::unexpected(header.error());
       if (!header->has_value() && !has_ended) continue;
       if (header->has_value()) header_ = **header;
@@ -68,7 +68,7 @@ class CsvFormat final : public RecordFormat {
     records.clear();
     RecordBlock begin = block;
     begin.first_line = 1;
-    const Result<std::optional<CsvHeader>> header = read_csv_header(begin, wanted_);
+    const Result<std::optional<CsvHeader>> header = read_csv_header(begin, wanted_, has_header_);
     if (!header.has_value()) return tl::unexpected(header.error());
     if (!header->has_value()) return std::size_t{0};
     const CsvHeader& found = **header;
@@ -94,6 +94,7 @@ class CsvFormat final : public RecordFormat {
 
  private:
   const std::vector<WantedColumn> wanted_;
+  const bool has_header_;
   CsvHeader header_;
 };
 
@@ -220,11 +221,17 @@ FormatOptions format_options(const Source& source) {
   return {source.format, source.columns, source.missing, source.may_lack_labels};
 }
 
+bool has_header_line(const std::vector<ColumnSection>& columns) {
+  return std::any_of(columns.begin(), columns.end(), [](const ColumnSection& column) {
+    return column.cross.empty() && !is_csv_column_number(name_in_files(column));
+  });
+}
+
 std::unique_ptr<RecordFormat> make_record_format(const FormatOptions& options) {
   const std::vector<WantedColumn> wanted = wanted_columns(options.columns, options.missing);
   switch (options.format) {
     case DataFormat::kCsv:
-      return std::make_unique<CsvFormat>(wanted);
+      return std::make_unique<CsvFormat>(wanted, has_header_line(options.columns));
     case DataFormat::kTfrecord:
       return std::make_unique<TfRecordFormat>(wanted);
     case DataFormat::kLibsvm:

@@ -48,6 +48,10 @@ struct FormatOptions {
 
 FormatOptions format_options(const Source& source);
 
+// Whether csv files with these columns begin with a header line. A column that isn't wanted now, because a prediction
+// needs no label or a first pass looks for other columns, still says what the files have.
+bool has_header_line(const std::vector<ColumnSection>& columns);
+
 // The format decodes the columns wanted_columns().
 std::unique_ptr<RecordFormat> make_record_format(const FormatOptions& options);
 

@@ -122,6 +122,7 @@ class IndexFile {
   Status read_sizes() {
     Hash key;
     key.add(static_cast<std::uint64_t>(options_.format));
+    if (options_.has_header) key.add(1);
     for (const std::string& path : options_.paths) {
       struct stat about {};
       if (::stat(path.c_str(), &about) != 0)

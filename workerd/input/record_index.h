@@ -7,7 +7,8 @@
 // temporary name and renamed, so other processes see a whole index or none. Its checksum covers all of it and is
 // compared when a job opens it, which reads it once (100 million records: 1.6 GB). It belongs to data files with
 // certain names, sizes, times of modification and samples: a hash of 4 KiB at the begin, in the middle and at the end
-// of each file, or of kMostSampled files among more of them. If one of them differs, a new index is built.
+// of each file, or of kMostSampled files among more of them. If one of them differs, or the format, or whether csv
+// files have a header, a new index is built.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +44,7 @@ struct IndexedPlace {
 
 struct IndexOptions {
   DataFormat format = DataFormat::kTfrecord;
+  bool has_header = false;                      // csv: the first line isn't a record
   std::string data_folder;                      // begins each path
   std::string index_folder;                     // "" = data_folder
   std::vector<std::string> paths;               // sorted

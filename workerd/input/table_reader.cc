@@ -19,7 +19,9 @@ namespace {
 class CsvReader final : public TableReader {
  public:
   CsvReader(const Source& source, std::unique_ptr<FileReader> file)
-      : wanted_(wanted_columns(source.columns, source.missing)), file_(std::move(file)), tables_(*file_, wanted_) {}
+      : wanted_(wanted_columns(source.columns, source.missing)),
+        file_(std::move(file)),
+        tables_(*file_, wanted_, has_header_line(source.columns)) {}
 
   Result<bool> next(Table& table) override { return tables_.next(table); }
   std::string place_of(std::uint64_t record) override {

@@ -6,6 +6,7 @@
 
 #include "common/config/columns.h"
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/unlabelled_dataset.h"
 
 namespace disttrain::input {
 namespace {
@@ -84,6 +85,34 @@ TEST_F(ColumnsTest, AreFoundByTheirNumbersWithoutAHeader) {
   ASSERT_NE(dataset, nullptr);
   EXPECT_THAT(inputs(*dataset), ElementsAre(5, 6));
   EXPECT_THAT(labels(*dataset), ElementsAre(1, 0));
+}
+
+// A name that isn't a number says that there is a header, also while its column isn't read.
+TEST_F(ColumnsTest, HeaderIsNoRecordWithoutTheLabelThatShowsIt) {
+  columns_ = {number("0"), number("1"), label("label")};
+  columns_[0].normalise = Normalise::kStandard;
+  columns_[2].vocabulary = {"a"};
+  folder_.write("a.csv", "0,1,label\n5,6,a\n7,8,a\n");
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+    Source source = source_of();
+    source.memory = memory;
+    const auto training = load(source);
+    ASSERT_NE(training, nullptr);
+    EXPECT_THAT(inputs(*training), ElementsAre(-1, 6, 1, 8));
+    source.fitted = training->fitted_columns();
+    EXPECT_THAT(inputs(*load(without_labels(source))), ElementsAre(-1, 6, 1, 8));
+  }
+}
+
+// Two jobs may use the same file in both ways.
+TEST_F(ColumnsTest, IndexOfAFileWithAHeaderIsAnotherThanWithout) {
+  folder_.write("a.csv", "0,1,y\n5,6,7\n");
+  columns_ = {number("0"), label("1")};
+  Source source = source_of();
+  source.memory = 1;
+  EXPECT_EQ(load(source)->records(), 2U);
+  source.columns.push_back(column_of("y", ColumnKind::kWeight));
+  EXPECT_EQ(load(source)->records(), 1U);
 }
 
 TEST_F(ColumnsTest, MayHaveAnotherNameThanInTheFiles) {
