@@ -41,12 +41,13 @@ tl::unexpected<Error> damaged(const std::string& path, archive* zip) {
 // The content of the current member of a zip file.
 class Member final : public ByteSource {
  public:
-  // `file_bytes` is the size of the zip file.
-  Member(archive* zip, std::string path, std::uint64_t file_bytes, const std::function<bool()>& is_cancelled,
-         std::uint64_t max_expansion)
+  // `file_bytes` is the size of the zip file. `content_bytes` counts the bytes that are read of all its members.
+  Member(archive* zip, std::string path, std::uint64_t file_bytes, std::uint64_t& content_bytes,
+         const std::function<bool()>& is_cancelled, std::uint64_t max_expansion)
       : zip_(zip),
         path_(std::move(path)),
         file_bytes_(file_bytes),
+        content_bytes_(content_bytes),
         is_cancelled_(is_cancelled),
         max_expansion_(max_expansion) {}
 
@@ -76,15 +77,16 @@ class Member final : public ByteSource {
   archive* const zip_;
   const std::string path_;
   const std::uint64_t file_bytes_;
+  std::uint64_t& content_bytes_;
   const std::function<bool()>& is_cancelled_;
   const std::uint64_t max_expansion_;
-  std::uint64_t content_bytes_ = 0;  // read so far
 };
 
 Result<std::vector<NamedArray>> read_arrays(archive* zip, const std::string& path, std::uint64_t file_bytes,
                                             const std::vector<std::string>& names,
                                             const std::function<bool()>& is_cancelled, std::uint64_t max_expansion) {
   std::vector<NamedArray> arrays;
+  std::uint64_t content_bytes = 0;
   archive_entry* entry = nullptr;
   for (std::size_t members = 0;; ++members) {
     const int answer = archive_read_next_header(zip, &entry);
@@ -100,7 +102,8 @@ Result<std::vector<NamedArray>> read_arrays(archive* zip, const std::string& pat
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
     const bool is_there = std::any_of(arrays.begin(), arrays.end(), [name](const auto& a) { return a.name == name; });
     if (is_there) return fail(ErrorCode::kData, path + ": has two arrays \"" + std::string(name) + "\", expected one");
-    Member member(zip, path + ", array \"" + std::string(name) + "\"", file_bytes, is_cancelled, max_expansion);
+    Member member(zip, path + ", array \"" + std::string(name) + "\"", file_bytes, content_bytes, is_cancelled,
+                  max_expansion);
     const Result<ArrayHeader> header = read_npy_header(member);
     if (!header) return tl::unexpected(header.error());
     Result<Array> array = read_array(member, *header);

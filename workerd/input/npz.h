@@ -23,7 +23,8 @@ struct NamedArray {
 // Reads the arrays of these names, or all if `names` is empty. Members whose name doesn't end in .npy are skipped. The
 // arrays have the order of the file. Errors: those of FileReader::open(). kData, with file and member: an array isn't
 // there, is there twice, or isn't a valid npy file, the zip file is damaged or truncated or has more than
-// kMaxNpzMembers, or an array has more bytes than most_content() allows a file of this size. kTemporary: cancelled.
+// kMaxNpzMembers, or the arrays have more bytes in all than most_content() allows a file of this size. kTemporary:
+// cancelled.
 Result<std::vector<NamedArray>> read_npz(const std::string& path, const std::vector<std::string>& names,
                                          const std::function<bool()>& is_cancelled = {},
                                          std::uint64_t max_expansion = kMaxExpansion);

@@ -1,8 +1,12 @@
 // tests/data/npz/make.py writes the files.
 #include "workerd/input/npz.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <memory>
 
 #include "tests/workerd/input/blocks.h"
 #include "tests/workerd/input/input_files.h"
@@ -35,6 +39,30 @@ TEST(Npz, OnlyNamedArraysAreRead) {
   ASSERT_EQ(arrays->size(), 1U);
   EXPECT_EQ((*arrays)[0].name, "y");
   EXPECT_THAT(error_of(read_npz(kFolder + "stored.npz", {"y", "z"})), HasSubstr("stored.npz: has no array \"z\""));
+}
+
+// Zeros, which deflate makes a thousandth of.
+TEST(Npz, ArraysWithTooMuchContentInAllAreRefused) {
+  const std::string array = npy<std::uint8_t>("|u1", "(41943040,)", std::vector<std::uint8_t>(40 << 20));
+  const auto read = [&array](int arrays) {
+    std::vector<std::byte> file(4 << 20);
+    std::size_t used = 0;
+    const std::unique_ptr<archive, int (*)(archive*)> zip(archive_write_new(), &archive_write_free);
+    archive_write_set_format_zip(zip.get());
+    EXPECT_EQ(archive_write_open_memory(zip.get(), file.data(), file.size(), &used), ARCHIVE_OK);
+    const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(), &archive_entry_free);
+    for (int i = 0; i < arrays; ++i) {
+      archive_entry_set_pathname(entry.get(), ("a" + std::to_string(i) + ".npy").c_str());
+      archive_entry_set_filetype(entry.get(), AE_IFREG);
+      archive_entry_set_size(entry.get(), static_cast<la_int64_t>(array.size()));
+      EXPECT_EQ(archive_write_header(zip.get(), entry.get()), ARCHIVE_OK);
+      EXPECT_EQ(archive_write_data(zip.get(), array.data(), array.size()), static_cast<la_ssize_t>(array.size()));
+    }
+    EXPECT_EQ(archive_write_close(zip.get()), ARCHIVE_OK);
+    return error_of(read_npz_from(std::span(file).first(used), "a.npz", {}));
+  };
+  EXPECT_EQ(read(1), "");
+  EXPECT_THAT(read(2), HasSubstr("a.npz, array \"a1\": has more than 67108864 bytes of content"));
 }
 
 TEST(Npz, DamagedFilesAreRefused) {
