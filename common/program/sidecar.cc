@@ -190,6 +190,9 @@ class Reader {
       const Json& ignored = member(entry, "ignored");  // older packages have none
       if (!ignored.is_null() && !ignored.is_number_integer())
         return wrong("the ignored value of column " + column.name + " isn't a whole number");
+      const bool is_float = column.dtype == DType::kFloat32 || column.dtype == DType::kFloat64;
+      if (!ignored.is_null() && (is_float || column.limit == 0))
+        return wrong("column " + column.name + " has an ignored value, but isn't one of integers with a limit");
       if (!ignored.is_null()) column.ignored = ignored.get<std::int64_t>();
       model.columns.push_back(std::move(column));
     }

@@ -167,7 +167,8 @@ class Fitting {
     }
     // A label becomes a class, a number, or a 1 at the label's index among zeros.
     const std::uint64_t limit = is_integer(wants.dtype) ? wants.limit : outputs > 1 ? outputs : 0;
-    if (are_classes && limit > 0 && static_cast<std::uint64_t>(has.largest) >= limit && wants.ignored != has.largest) {
+    const bool is_ignored = is_integer(wants.dtype) && wants.ignored == has.largest;
+    if (are_classes && limit > 0 && static_cast<std::uint64_t>(has.largest) >= limit && !is_ignored) {
       return fail(ErrorCode::kData, labels + " go up to " + std::to_string(has.largest) + ", but the model has " +
                                         std::to_string(limit) + " outputs, for labels from 0 to " +
                                         std::to_string(limit - 1) + ": change " + keys_.outputs + " or " + labels_);

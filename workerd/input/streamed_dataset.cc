@@ -177,8 +177,11 @@ void StreamedDataset::copy_column(const ColumnOut& to, Scratch& scratch, std::sp
     copy(&EncodedRows::classes, 1.0);
   } else {
     std::fill(out.begin(), out.end(), T(0));
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      out[i * width + static_cast<std::uint64_t>(rows[i].rows->classes[rows[i].row])] = T(1);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto label = static_cast<std::uint64_t>(rows[i].rows->classes[rows[i].row]);
+      DISTTRAIN_CHECK_LT(label, width);  // check_limit()
+      out[i * width + label] = T(1);
+    }
   }
 }
 
@@ -196,7 +199,7 @@ Status StreamedDataset::check_limit(std::span<const std::uint64_t> indices, cons
   if (limit == 0) return {};
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t label = rows[i].rows->classes[rows[i].row];
-    if (static_cast<std::uint64_t>(label) >= limit && as.ignored != label)
+    if (static_cast<std::uint64_t>(label) >= limit && (is_float || as.ignored != label))
       return fail(ErrorCode::kData, source_->place_of(options_.begin + indices[i]) + ": the label is " +
                                         std::to_string(label) + ", but the model has " + std::to_string(limit) +
                                         " outputs, for labels from 0 to " + std::to_string(limit - 1) +

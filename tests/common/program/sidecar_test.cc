@@ -48,6 +48,10 @@ TEST(SidecarTest, LabelsMayHaveAValueThatTheLossIgnores) {
   EXPECT_EQ(parse_sidecar(changed("\"limit\": 3", "\"limit\": 3, \"ignored\": -100"), "p")->model.columns[1].ignored,
             -100);
   EXPECT_FALSE(parse_sidecar(changed("\"limit\": 3", "\"limit\": 3, \"ignored\": 1.5"), "p"));
+  EXPECT_FALSE(parse_sidecar(changed("\"limit\": 3", "\"limit\": 0, \"ignored\": -100"), "p"));
+  EXPECT_FALSE(parse_sidecar(changed("\"dtype\": \"int64\", \"shape\": [], \"limit\": 3",
+                                     "\"dtype\": \"float32\", \"shape\": [3], \"limit\": 3, \"ignored\": 255"),
+                             "p"));
 }
 
 // Programs of format 1 take float64 variables as float32.

@@ -544,6 +544,15 @@ TEST_P(ColumnRules, TwoHundredRecords) {
                        {"n", i % 7 == 0 ? Cell(Null()) : Cell(i % 5 == 0 ? kNan : 2.0 * i)},
                        {"whole", std::int64_t{i}},
                        {"flag", i % 3 == 0},
+      // As a 1 among zeros it would have no place.
+      const ColumnSpec one_hot{.name = "labels", .dtype = DType::kFloat32, .shape = {3}, .ignored = ignored};
+      model.columns[1] = one_hot;
+      EXPECT_FALSE(fits(**dataset, model, ModelSection(), source));
+      if (memory > 1) continue;
+      std::vector<float> zeros_and_ones(6);
+      const auto bytes_out = std::as_writable_bytes(std::span(zeros_and_ones));
+      const std::vector<ColumnOut> as_one_hot = {{one_hot, bytes_out, {1, 0}}};
+      EXPECT_FALSE((*dataset)->gather(indices, as_one_hot, {}));
                        {"colour", colours[static_cast<std::size_t>(i) % 4]},
                        {"text", "t" + std::to_string(i % 11)},
                        {"id", std::int64_t{i % 13}},
