@@ -140,7 +140,6 @@ void ColumnEncoder::add_rows(std::uint64_t records, EncodedRows& rows) const {
   rows.classes.resize(has_labels_ && has_whole_labels_ ? rows.records : 0);
   rows.targets.resize(has_whole_labels_ ? 0 : rows.records);
   rows.weights.resize(has_weights_ ? rows.records : 0);
-  rows.unknown.resize(columns_.size());
 }
 
 std::vector<std::string> ColumnEncoder::unknown_names() const {
@@ -151,6 +150,15 @@ std::vector<std::string> ColumnEncoder::unknown_names() const {
   return names;
 }
 
+void ColumnEncoder::count_unknown(const float* inputs, const std::int32_t* categories,
+                                  std::span<std::uint64_t> numbers) const {
+  for (const Column& column : columns_) {
+    if (column.section->kind != ColumnKind::kCategory || column.numbers.empty()) continue;
+    const bool is_unknown = is_one_hot(*column.section) ? inputs[column.to] == 1.0F : categories[column.to] == 0;
+    numbers[column.index] += is_unknown ? 1 : 0;
+  }
+}
+
 RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
   return {.inputs = rows.inputs.data() + (has_pixels_ ? 0 : first * inputs_),
           .pixels = rows.pixels.data() + (has_pixels_ ? first * inputs_ : 0),
@@ -158,8 +166,7 @@ RowsOut ColumnEncoder::rows_at(EncodedRows& rows, std::uint64_t first) const {
           .classes = rows.classes.data() + (has_labels_ && has_whole_labels_ ? first : 0),
           .targets = rows.targets.data() + (has_whole_labels_ ? 0 : first),
           .weights = rows.weights.data() + (has_weights_ ? first : 0),
-          .tokens = rows.tokens,
-          .unknown = rows.unknown};
+          .tokens = rows.tokens};
 }
 
 Status ColumnEncoder::encode_columns(const Table& table, std::size_t begin, std::size_t end, const PlaceOf& place_of,

@@ -131,7 +131,7 @@ class ColumnFit {
 // `columns` with the vocabularies that the training set gave, so that their sizes (common/config/columns.h) are known.
 std::vector<ColumnSection> with_vocabularies(std::vector<ColumnSection> columns, const FittedColumns& fitted);
 
-// `numbers` are sums of EncodedRows::unknown, and `names` are those of ColumnEncoder::unknown_names().
+// `numbers` are those of ColumnEncoder::count_unknown(), and `names` those of unknown_names().
 std::vector<UnknownWords> unknown_words(const std::vector<std::string>& names,
                                         const std::vector<std::uint64_t>& numbers);
 
@@ -145,8 +145,6 @@ struct EncodedRows {
   LargeArray<float> targets;         // other labels
   LargeArray<float> weights;
   std::vector<TokenRows> tokens;  // of each column of tokens or bytes
-  // For each column of the encoder, how many records have a word that isn't in the vocabulary.
-  std::vector<std::uint64_t> unknown;
 
   void clear() {
     records = 0;
@@ -157,7 +155,6 @@ struct EncodedRows {
     targets.clear();
     weights.clear();
     for (TokenRows& column : tokens) column.clear();
-    unknown.clear();
   }
   // Of their memory.
   std::uint64_t bytes() const {
@@ -188,7 +185,6 @@ struct RowsOut {
   float* targets = nullptr;
   float* weights = nullptr;
   std::span<TokenRows> tokens;
-  std::span<std::uint64_t> unknown;  // each column adds to its own number
 };
 
 // Encodes the records of tables. Any thread may use it.
@@ -214,8 +210,11 @@ class ColumnEncoder {
   bool has_weights() const { return has_weights_; }
   // Whether labels are whole numbers, such as classes. Otherwise they are float32.
   bool has_whole_labels() const { return has_whole_labels_; }
-  // The names of the columns to which the numbers of EncodedRows::unknown belong; "" for a column without a vocabulary.
+  // The names of the columns; "" for a column without a vocabulary.
   std::vector<std::string> unknown_names() const;
+  // Adds 1 to the number of each column, in the order of unknown_names(), in which an encoded record has a word that
+  // isn't in the vocabulary. The arguments are the record's values in EncodedRows::inputs and categories.
+  void count_unknown(const float* inputs, const std::int32_t* categories, std::span<std::uint64_t> numbers) const;
 
   // Appends the records of a table with the columns wanted_columns(). Errors, kData: a value is missing, there are too
   // few or too many, a number is infinite, a word isn't UTF-8, a label isn't in the vocabulary, or an image can't be
@@ -253,8 +252,7 @@ class ColumnEncoder {
   Status encode_categories(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
   Status encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of, const RowsOut& to) const;
   template <typename Put>
-  Status number_categories(const Column& column, const Table& table, const PlaceOf& place_of, std::uint64_t& unknown,
-                           const Put& put) const;
+  Status number_categories(const Column& column, const Table& table, const PlaceOf& place_of, const Put& put) const;
   Status encode_weights(const Column& column, const Table& table, const PlaceOf& place_of, float* to) const;
   Status encode_pixels(const Column& column, const Table& table, const PlaceOf& place_of, const Images& images,
                        std::uint8_t* to) const;

@@ -168,8 +168,8 @@ class Dataset {
   virtual std::uint64_t hash() const { return 0; }
   // Something that the operator should know, or "".
   virtual std::string notice() const { return ""; }
-  // The categories with such records. A streamed data set counts the records that were read so far, each as often as it
-  // was read.
+  // The categories with such records, of a data set that isn't the training set. A streamed one knows the records that
+  // evaluations have read so far.
   virtual std::vector<UnknownWords> unknown_words() const { return {}; }
   // How long the stages of reading take; null for a data set in memory. It lives as long as the data set.
   virtual const DataFigures* figures() const { return nullptr; }

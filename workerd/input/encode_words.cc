@@ -79,10 +79,10 @@ tl::unexpected<Error> unknown_label(const std::string& place, const ColumnSectio
 
 }  // namespace
 
-// Calls put(number) with the category of each record. Adds to `unknown` how many words aren't in the vocabulary.
+// Calls put(number) with the category of each record.
 template <typename Put>
 Status ColumnEncoder::number_categories(const Column& column, const Table& table, const PlaceOf& place_of,
-                                        std::uint64_t& unknown, const Put& put) const {
+                                        const Put& put) const {
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
@@ -99,7 +99,6 @@ Status ColumnEncoder::number_categories(const Column& column, const Table& table
   }
   KnownWords<std::int32_t> known;
   WordsOfRecords words(from);
-  const bool has_vocabulary = section.hash == 0;
   for (std::uint64_t i = 0; i < table.records; ++i) {
     const std::string_view text = words.next(i);
     const std::int32_t* const its = known.find(text);
@@ -111,7 +110,6 @@ Status ColumnEncoder::number_categories(const Column& column, const Table& table
       if (!found) return tl::unexpected(found.error());
       number = known.keep(text, *found);
     }
-    unknown += has_vocabulary && number == 0 ? 1 : 0;
     put(number);
   }
   return {};
@@ -133,7 +131,7 @@ Result<std::int32_t> ColumnEncoder::number_of_word(const Column& column, std::st
 Status ColumnEncoder::encode_categories(const Column& column, const Table& table, const PlaceOf& place_of,
                                         const RowsOut& to) const {
   std::int32_t* row = to.categories + column.to;
-  return number_categories(column, table, place_of, to.unknown[column.index], [&row, this](std::int32_t number) {
+  return number_categories(column, table, place_of, [&row, this](std::int32_t number) {
     *row = number;
     row += categories_;
   });
@@ -142,12 +140,11 @@ Status ColumnEncoder::encode_categories(const Column& column, const Table& table
 Status ColumnEncoder::encode_one_hot(const Column& column, const Table& table, const PlaceOf& place_of,
                                      const RowsOut& to) const {
   float* row = to.inputs + column.to;
-  return number_categories(column, table, place_of, to.unknown[column.index],
-                           [&row, &column, this](std::int32_t number) {
-                             std::fill_n(row, column.size, 0.0F);
-                             row[number] = 1.0F;
-                             row += inputs_;
-                           });
+  return number_categories(column, table, place_of, [&row, &column, this](std::int32_t number) {
+    std::fill_n(row, column.size, 0.0F);
+    row[number] = 1.0F;
+    row += inputs_;
+  });
 }
 
 // Combines the columns `column.cross` of the array of categories.

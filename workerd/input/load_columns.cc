@@ -130,6 +130,17 @@ std::vector<TokenRows> joined_tokens(std::vector<FilePart>& parts) {
       records += part.rows.records;
     }
     to.ids.reserve(ids);
+// Of the records that the source selects.
+std::vector<UnknownWords> find_unknown(const Source& source, const ColumnEncoder& encoder, const Contents& contents) {
+  const auto* const inputs = reinterpret_cast<const float*>(contents.inputs.bytes.get());
+  const auto* const categories = reinterpret_cast<const std::int32_t*>(contents.categories.bytes.get());
+  const std::uint64_t end = source.end == 0 ? contents.records : std::min(source.end, contents.records);
+  std::vector<std::uint64_t> numbers(encoder.unknown_names().size());
+  for (std::uint64_t i = source.begin; i < end; ++i)
+    encoder.count_unknown(inputs + i * encoder.inputs(), categories + i * encoder.categories(), numbers);
+  return unknown_words(encoder.unknown_names(), numbers);
+}
+
     to.raw.reserve(raw);
     to.ends.reserve(records);
     for (FilePart& part : parts) {
@@ -162,9 +173,7 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
   if (source.fitted == nullptr)
     if (Status ok = check_present(source.columns, *parts); !ok) return tl::unexpected(std::move(ok.error()));
   Contents contents;
-  std::vector<std::uint64_t> unknown(encoder.unknown_names().size());
   for (const FilePart& part : *parts) {
-    for (std::size_t i = 0; i < part.rows.unknown.size(); ++i) unknown[i] += part.rows.unknown[i];
     contents.records += part.rows.records;
     contents.bytes_read += part.file_bytes;
   }
@@ -183,7 +192,7 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
   if (encoder.has_weights()) contents.weights = {DType::kFloat32, 1, joined(*parts, &EncodedRows::weights)};
   for (std::size_t i = 0; i < source.columns.size(); ++i)
     if (source.columns[i].kind == ColumnKind::kLabel) contents.label_names = fitted->columns[i].vocabulary;
-  contents.unknown = unknown_words(encoder.unknown_names(), unknown);
+  if (source.fitted != nullptr) contents.unknown = find_unknown(source, encoder, contents);
   contents.parts = parts_of(source.columns, *fitted);
   contents.fitted = std::move(fitted);
   return contents;

@@ -133,6 +133,7 @@ Status StreamedDataset::gather(std::span<const std::uint64_t> indices, std::span
   std::unique_ptr<Scratch> scratch = take_scratch();
   Status ok = options_.keeps_blocks ? find_in_blocks(indices, *scratch) : find_records(indices, draw, *scratch);
   const StageTimer timer(figures_.batch_ns);
+  if (ok && !draw.is_training) note_unknown(indices, scratch->rows);
   for (std::size_t c = 0; ok && c < columns.size(); ++c) {
     const ColumnOut& to = columns[c];
     DISTTRAIN_CHECK_LT(to.from.array, columns_.size());
@@ -224,13 +225,20 @@ Status StreamedDataset::find_records(std::span<const std::uint64_t> indices, con
     if (Status ok = scratch.reader->read(first, count, draw, scratch.encoded); !ok) return ok;
     i += count;
   }
-  note_unknown(scratch.encoded);
   return {};
 }
 
-void StreamedDataset::note_unknown(const EncodedRows& rows) const {
+// Evaluations read the records in order. Each record counts when the first of them reads it.
+void StreamedDataset::note_unknown(std::span<const std::uint64_t> indices, const std::vector<Row>& rows) const {
   const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < rows.unknown.size(); ++i) unknown_[i] += rows.unknown[i];
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < counted_) continue;
+    counted_ = indices[i] + 1;
+    const EncodedRows& from = *rows[i].rows;
+    const std::uint64_t inputs = encoder_.has_pixels() ? 0 : encoder_.inputs();
+    encoder_.count_unknown(from.inputs.data() + rows[i].row * inputs,
+                           from.categories.data() + rows[i].row * encoder_.categories(), unknown_);
+  }
 }
 
 std::vector<UnknownWords> StreamedDataset::unknown_words() const {
@@ -317,7 +325,6 @@ Result<BlockOfRows> StreamedDataset::make_block(std::size_t number, Scratch& scr
   std::unique_ptr<EncodedRows> rows = spares_.take();
   const Status ok = scratch.reader->read(first, end_of_block(number) - first, {}, *rows);
   if (!ok) return tl::unexpected(ok.error());
-  note_unknown(*rows);
   return spares_.keep(std::move(rows));
 }
 

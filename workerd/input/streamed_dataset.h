@@ -98,11 +98,12 @@ class StreamedDataset final : public Dataset {
   mutable BlockCache blocks_;
   mutable SpareRows spares_;
 
-  void note_unknown(const EncodedRows& rows) const;
+  void note_unknown(std::span<const std::uint64_t> indices, const std::vector<Row>& rows) const;
 
   mutable std::mutex mutex_;                                 // guards the members below
   mutable std::vector<std::unique_ptr<Scratch>> scratches_;  // those that no thread uses
-  mutable std::vector<std::uint64_t> unknown_;               // sums of EncodedRows::unknown
+  mutable std::vector<std::uint64_t> unknown_;               // of the first counted_ records
+  mutable std::uint64_t counted_ = 0;
 };
 
 }  // namespace disttrain::input

@@ -346,6 +346,13 @@ TEST_P(ColumnRules, CategoryUnseen) {
   }
 }
 
+    (void)gather<std::int64_t>(**test, {0, 1}, 0, DType::kInt64, 1);
+    EXPECT_EQ((*test)->unknown_words()[0].records, 1U) << "a second evaluation";
+    source.begin = 1;
+    const auto rest = load_dataset(source);
+    ASSERT_TRUE(rest) << rest.error().message;
+    EXPECT_THAT(gather<std::int64_t>(**rest, {0}, 0, DType::kInt64, 1), ElementsAre(1));
+    EXPECT_TRUE((*rest)->unknown_words().empty()) << "green isn't one of its records";
 TEST_P(ColumnRules, CategoryOfSeveralWordsIsRefused) {
   if (!has_lists(format())) return;
   const std::vector<std::int64_t> one = {1};
