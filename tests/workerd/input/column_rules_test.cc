@@ -90,6 +90,8 @@ class ColumnRules : public testing::TestWithParam<DataFormat> {
     EXPECT_EQ(streamed.categories, given.categories);
     EXPECT_EQ(streamed.classes, given.classes);
     EXPECT_EQ(streamed.targets, given.targets);
+    EXPECT_EQ(streamed.weights, given.weights);
+    EXPECT_EQ(streamed.tokens, given.tokens);
     return given;
   }
   Given read(const ColumnSection& section, const Cell& before, const Cell& cell, const Cell& after) {

@@ -62,8 +62,8 @@ inline void expect_odd(DataFormat format, const std::vector<Odd>& files, std::si
   EXPECT_GE(files.size(), count);
   const Folder folder;
   for (const Odd& odd : files) {
-    folder.write("f", odd.content);
-    Source source = input::source(format, folder, "f");
+    folder.write("odd", odd.content);
+    Source source = input::source(format, folder, "odd");
     source.columns = columns;
     source.missing = {"?"};
     source.parquet = &parquet_functions();

@@ -52,8 +52,8 @@ class OddParquet : public testing::Test {
     add(doubles("x", {1.5, 2.5}));
     add(strings("c", {"red", "green"}));
     add(wholes("y", {0, 1}));
-    write_parquet(folder_ / "f", all, 2);
-    Source source = input::source(DataFormat::kParquet, folder_, "f");
+    write_parquet(folder_ / "odd", all, 2);
+    Source source = input::source(DataFormat::kParquet, folder_, "odd");
     source.columns = usual_columns();
     source.missing = {"?"};
     source.parquet = &parquet_functions();
@@ -76,28 +76,28 @@ TEST_F(OddParquet, Files) {
   expect("booleans as labels", {parquet_column<arrow::BooleanBuilder, bool>("y", {true, false})},
          "1.5 2.5 / 1 2 / 1 0");
   expect("float32", {parquet_column<arrow::FloatBuilder, float>("x", {0.1F, 1e38F})}, "0.1 1e+38 / 1 2 / 0 1");
-  expect("a double that is too large", {doubles("x", {1, 1e39})}, "!f|record 1|column 'x'|float32");
+  expect("a double that is too large", {doubles("x", {1, 1e39})}, "!odd|record 1|column 'x'|float32");
   expect("texts as numbers", {strings("x", {"1.5", " 2\n"})}, "1.5 2 / 1 2 / 0 1");
-  expect("a text that isn't a number", {strings("x", {"1.5", "many"})}, "!f|record 1|'many' in column 'x'");
+  expect("a text that isn't a number", {strings("x", {"1.5", "many"})}, "!odd|record 1|'many' in column 'x'");
   expect("a dictionary", {words("c", {"green", "red"})}, "1.5 2.5 / 2 1 / 0 1");
   expect("a dictionary with a null", {words("c", {"green", std::nullopt})}, "1.5 2.5 / 2 0 / 0 1");
   expect("a dictionary of numbers as texts", {words("x", {"7", "8"})}, "7 8 / 1 2 / 0 1");
-  expect("a null as a number", {doubles("x", {1, std::nullopt})}, "!f|record 1|no value in column 'x'");
-  expect("a null as a whole number", {wholes("x", {std::nullopt, 1})}, "!f|record 0|no value in column 'x'");
+  expect("a null as a number", {doubles("x", {1, std::nullopt})}, "!odd|record 1|no value in column 'x'");
+  expect("a null as a whole number", {wholes("x", {std::nullopt, 1})}, "!odd|record 0|no value in column 'x'");
   expect("a null as a word", {strings("c", {"red", std::nullopt})}, "1.5 2.5 / 1 0 / 0 1");
-  expect("a null as a label", {wholes("y", {0, std::nullopt})}, "!f|record 1|column 'y'");
-  expect("NaN", {doubles("x", {1, kNan})}, "!f|record 1|no value in column 'x'");
-  expect("an infinity", {doubles("x", {-kInfinity, 1})}, "!f|record 0|-infinity in column 'x'");
+  expect("a null as a label", {wholes("y", {0, std::nullopt})}, "!odd|record 1|column 'y'");
+  expect("NaN", {doubles("x", {1, kNan})}, "!odd|record 1|no value in column 'x'");
+  expect("an infinity", {doubles("x", {-kInfinity, 1})}, "!odd|record 0|-infinity in column 'x'");
   expect("fractions as labels", {doubles("y", {0.5, -2})}, "1.5 2.5 / 1 2 / 0.5 -2");
   expect("whole doubles as labels", {doubles("y", {1, 0})}, "1.5 2.5 / 1 2 / 1 0");
   expect("negative labels", {wholes("y", {-100, 1})}, "1.5 2.5 / 1 2 / -100 1");
   expect("texts as labels", {strings("y", {"yes", "no"})}, "1.5 2.5 / 1 2 / 1 0");
-  expect("labels of numbers and words", {strings("y", {"1", "n/a"})}, "!f|record 1|'n/a' in column 'y'");
-  expect("NaN as a label", {doubles("y", {0, kNan})}, "!f|record 1|no label in column 'y'");
+  expect("labels of numbers and words", {strings("y", {"1", "n/a"})}, "!odd|record 1|'n/a' in column 'y'");
+  expect("NaN as a label", {doubles("y", {0, kNan})}, "!odd|record 1|no label in column 'y'");
   expect("a date", {as(parquet_column<arrow::Int32Builder, std::int32_t>("x", {0, 365}), arrow::date32())},
          "0 365 / 1 2 / 0 1");
   expect("a timestamp", {as(wholes("x", {0, 1000}), arrow::timestamp(arrow::TimeUnit::MILLI))}, "0 1000 / 1 2 / 0 1");
-  expect("decimals", {decimals("x")}, "!f|column 'x'|decimal128(10, 2)");
+  expect("decimals", {decimals("x")}, "!odd|column 'x'|decimal128(10, 2)");
   expect("lists of one",
          {list_column<arrow::DoubleBuilder, double>(
              "x", {{{"x", std::vector<double>{1}}}, {{"x", std::vector<double>{2}}}}, 0)},
@@ -105,13 +105,13 @@ TEST_F(OddParquet, Files) {
   expect("a list of two",
          {list_column<arrow::DoubleBuilder, double>(
              "x", {{{"x", std::vector<double>{1}}}, {{"x", std::vector<double>{2, 3}}}}, 0)},
-         "!f|record 1|2 values in column 'x'");
+         "!odd|record 1|2 values in column 'x'");
   expect("binary words", {parquet_column<arrow::BinaryBuilder, std::string>("c", {"red", "gr\xFCn"})},
-         "!f|record 1|column 'c'|0xfc");
+         "!odd|record 1|column 'c'|0xfc");
   expect("blanks around words", {strings("c", {" red", "green\r\n"})}, "1.5 2.5 / 1 2 / 0 1");
   expect("numbers as words", {wholes("c", {1, 2})}, "1.5 2.5 / 0 0 / 0 1");
   expect("nulls alone", {parquet_column<arrow::NullBuilder, std::nullptr_t>("x", {std::nullopt, std::nullopt})},
-         "!f|column 'x'|null");
+         "!odd|column 'x'|null");
   expect("a column in another case", {doubles("X", {1, 2})}, "1.5 2.5 / 1 2 / 0 1");
   EXPECT_GE(count_, 20);
 }
