@@ -98,7 +98,8 @@ const char* to_string(Compression compression) {
 }
 
 Compression compression_of(std::span<const std::byte> begin) {
-  if (byte_at(begin, 0) == 0x1f && byte_at(begin, 1) == 0x8b) return Compression::kGzip;
+  // RFC 1952 knows the method 8 only. A TFRecord file may begin with the first two bytes.
+  if (byte_at(begin, 0) == 0x1f && byte_at(begin, 1) == 0x8b && byte_at(begin, 2) == 8) return Compression::kGzip;
   const std::uint32_t first =
       byte_at(begin, 0) | byte_at(begin, 1) << 8 | byte_at(begin, 2) << 16 | byte_at(begin, 3) << 24;
   const bool is_skippable = (first & 0xfffffff0U) == ZSTD_MAGIC_SKIPPABLE_START;

@@ -243,6 +243,7 @@ TEST(OddFiles, Tfrecord) {
   const std::string raw_float = bytes_of<float>({1.5F}, false);
   const std::string unpacked_float = pbf(2, std::string(1, 1 << 3 | 5) + raw_float);
   const std::string unpacked_whole = pbf(3, std::string(1, 1 << 3 | 0) + varint(7));
+  const std::string usual = pbf(1, example_entry("x", x) + example_entry("c", red) + example_entry("y", y));
   std::string bad_data = good;
   bad_data[20] = static_cast<char>(bad_data[20] ^ 1);
   std::string bad_length = good;
@@ -276,6 +277,9 @@ TEST(OddFiles, Tfrecord) {
            tfrecord_of_example(pbf(1, example_entry("x", feature_of(9.0)) + example_entry("x", x) +
                                           example_entry("c", red) + example_entry("y", y))),
            "1.5 / 1 / 1"},
+          // The file begins as a gzip file does, but for the third byte.
+          {"a first record of 35,615 bytes",
+           tfrecord_of_example(usual + pbf(9, std::string(35'615 - usual.size() - 4, 'z'))), "1.5 / 1 / 1"},
           {"more features",
            tfrecord_of_example(pbf(
                1, example_entry("z", red) + example_entry("x", x) + example_entry("c", red) + example_entry("y", y))),
