@@ -144,9 +144,9 @@ Result<Values> join(std::vector<Array> files, DType type) {
   return joined;
 }
 
-// Whole numbers of at least 0, one for each record, are labels. All other values are targets. Numbers of a floating
-// type are labels only if the model takes integers: a loss of numbers and a trainer get them in their own type,
-// whichever values a file has.
+// Whole numbers, one for each record, are labels if the model takes integers. Otherwise integers of at least 0 are
+// labels: a loss of numbers and a trainer get other numbers in their own type, whichever values a file has. All other
+// values are targets.
 Status join_labels(std::vector<Array> files, std::optional<DType> wanted, Contents& contents) {
   const bool takes_integers = wanted && *wanted != DType::kFloat32 && *wanted != DType::kFloat64;
   bool whole = files.front().row_elements() == 1 && (takes_integers || are_integers(files));
@@ -156,7 +156,7 @@ Status join_labels(std::vector<Array> files, std::optional<DType> wanted, Conten
     whole = found.has_value();
     if (!whole) break;
     const std::vector<std::int64_t>& labels = *found;
-    whole = std::all_of(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
+    whole = takes_integers || std::all_of(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
     contents.labels.insert(contents.labels.end(), labels.begin(), labels.end());
   }
   if (whole) return {};

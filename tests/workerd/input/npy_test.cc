@@ -133,7 +133,7 @@ TEST_F(Npy, FractionalLabelsAreTargets) {
   EXPECT_EQ(all_rows(*dataset).targets, (Floats{0.5F, 1}));
 }
 
-// As in csv and Parquet files, 0.0 and 1.0 are the classes 0 and 1.
+// The numbers 0.0 and 1.0 are the classes 0 and 1, as they are in csv and Parquet files.
 TEST_F(Npy, WholeLabelsOfAFloatingTypeAreClassesIfTheModelTakesClasses) {
   const auto columns_of = [this](const std::string& labels, std::optional<DType> labels_as) {
     folder_.write("y.npy", labels);
@@ -146,6 +146,10 @@ TEST_F(Npy, WholeLabelsOfAFloatingTypeAreClassesIfTheModelTakesClasses) {
     EXPECT_FALSE(columns_of(labels, DType::kFloat32).are_classes) << "a loss of numbers";
     EXPECT_EQ(columns_of(labels, std::nullopt).dtype, DType::kFloat32) << "a trainer";
   }
+  const DatasetColumn with_ignored = columns_of(npy<float>("<f4", "(2,)", {-100, 1}), DType::kInt64);
+  EXPECT_EQ(with_ignored.dtype, DType::kInt64);
+  EXPECT_FALSE(with_ignored.are_classes);
+  EXPECT_EQ(with_ignored.smallest, -100);
   for (const std::vector<double>& values : {std::vector<double>{0.5, 1}, {-1, 1}, {1e17, 1}, {1, std::nan("")}}) {
     folder_.write("y.npy", npy<double>("<f8", "(2,)", values));
     Source from = write_inputs(npy<float>("<f4", "(2, 1)", {1, 2}));
