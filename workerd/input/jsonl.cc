@@ -30,7 +30,8 @@ struct Name {
   std::string text;
   std::vector<std::size_t> columns;
   std::vector<Name> inside;
-  std::size_t guess = 0;  // of `inside`: the one after the last hit, because most objects have the same order
+  std::uint64_t record = 0;  // the last one that has it, from 1
+  std::size_t guess = 0;     // of `inside`: the one after the last hit, because most objects have the same order
 
   Name& at(std::string_view wanted) {
     for (Name& name : inside)
@@ -119,6 +120,7 @@ class JsonlDecoder::Reader {
   const std::vector<WantedColumn>& wanted() const { return wanted_; }
 
   Problem read(const RecordBlock& block, const RecordPlace& place, Table& table) {
+    ++record_;
     table_ = &table;
     for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_in(table.columns[c]);
     // simdjson reads a little behind the JSON.
@@ -161,6 +163,9 @@ class JsonlDecoder::Reader {
       if (const auto error = field.value().get(value)) return not_json(error);
       ondemand::json_type type;
       const auto no_type = value.type().get(type);
+      if (name->record == record_)  // the record has the name twice
+        for (const Name& inner : name->inside) drop_values(inner);
+      name->record = record_;
       for (const std::size_t c : name->columns) drop_values_behind(table_->columns[c], starts_[c]);
       Problem problem;
       if (no_type != simdjson::SUCCESS) {
@@ -176,6 +181,11 @@ class JsonlDecoder::Reader {
     }
     return std::nullopt;
   }
+  void drop_values(const Name& name) {
+    for (const std::size_t c : name.columns) drop_values_behind(table_->columns[c], starts_[c]);
+    for (const Name& inner : name.inside) drop_values(inner);
+  }
+
 
   // Appends a value, or all values of an array, to the columns of the name.
   Problem read_value(ondemand::value& value, ondemand::json_type type, const Name& name, int depth) {
@@ -339,6 +349,7 @@ class JsonlDecoder::Reader {
   Name names_;
   ListShape lists_;  // of the value that is read
   ondemand::parser parser_;
+  std::uint64_t record_ = 0;  // its number, from 1
   std::string padded_;
   // Of the current record:
   Table* table_ = nullptr;

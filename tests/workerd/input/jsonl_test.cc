@@ -52,6 +52,20 @@ TEST_F(Jsonl, BytesPointIntoTheBlockUnlessTheyHaveEscapes) {
   EXPECT_EQ(table_.columns[0].bytes[1], "two\\");
 }
 
+TEST_F(Jsonl, LastOfEqualNamesCountsWithAllItsMembers) {
+  const std::vector<WantedColumn> wanted = {{"a.b", ValueKind::kFloat}, {"a.c.d", ValueKind::kFloat}};
+  ASSERT_EQ(decode("{\"a\":{\"b\":1},\"a\":{\"c\":{\"d\":2}}}\n"
+                   "{\"a\":{\"b\":3,\"c\":{\"d\":4}},\"a\":null}\n"
+                   "{\"a\":{\"c\":{\"d\":5}},\"a\":{\"b\":6}}\n"
+                   "{\"a.b\":7,\"a\":{\"c\":{\"d\":8,\"d\":9}}}\n",
+                   wanted),
+            "");
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(6, 7));
+  EXPECT_THAT(table_.columns[0].lengths, ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(table_.columns[1].floats, ElementsAre(2, 9));
+  EXPECT_THAT(table_.columns[1].lengths, ElementsAre(1, 0, 0, 1));
+}
+
 TEST_F(Jsonl, DotsNameMembersOfObjects) {
   const std::vector<WantedColumn> wanted = {
       {"a.b", ValueKind::kFloat}, {"a.c.d", ValueKind::kFloat}, {"b", ValueKind::kFloat}};
