@@ -48,7 +48,7 @@ std::optional<float> number_of_text(std::string_view text, const std::vector<std
   if (text.empty()) return kNone;
   for (const std::string& word : missing)
     if (text == word) return kNone;
-  const std::optional<float> number = float_in(text);
+  const std::optional<float> number = float_or_infinity_in(text);
   return number || !is_nan(text) ? number : kNone;
 }
 

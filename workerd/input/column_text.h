@@ -25,8 +25,9 @@ bool is_missing(std::string_view text, const std::vector<std::string>& missing);
 // Whether the text is an infinity as C, Python and JavaScript write it.
 bool is_infinity(std::string_view text);
 
-// The number that a text gives to a column of numbers. NaN if the text means that there is no value. Nothing if it
-// isn't a finite number that fits into a float32.
+// The number that a text gives to a column of numbers. NaN if the text means that there is no value. An infinity, or a
+// number beyond the range of a float32, is infinite: number_of() says what becomes of it. Nothing if the text isn't a
+// number.
 std::optional<float> number_of_text(std::string_view text, const std::vector<std::string>& missing);
 
 // Says what is wrong with the text for a column of numbers, and what to do: "'many' in column 'x', expected ...".

@@ -49,10 +49,7 @@ Status check_lengths(const ColumnSection& section, const TableColumn& from, std:
 std::vector<float> missing_numbers(const std::vector<std::string>& missing) {
   std::vector<float> numbers;
   for (const std::string& word : missing)
-    if (const std::optional<float> number = float_in(word))
-      numbers.push_back(*number);
-    else if (is_infinity(word))
-      numbers.push_back(std::copysign(std::numeric_limits<float>::infinity(), word.front() == '-' ? -1.0F : 1.0F));
+    if (const std::optional<float> number = float_or_infinity_in(word)) numbers.push_back(*number);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -120,8 +119,8 @@ class JsonlDecoder::Reader {
   const std::vector<WantedColumn>& wanted() const { return wanted_; }
 
   Problem read(const RecordBlock& block, const RecordPlace& place, Table& table) {
-    ++record_;
     table_ = &table;
+    ++record_;
     for (std::size_t c = 0; c < wanted_.size(); ++c) starts_[c] = values_in(table.columns[c]);
     // simdjson reads a little behind the JSON.
     block_text_ = reinterpret_cast<const char*>(block.bytes.data()) + place.begin;
@@ -163,10 +162,10 @@ class JsonlDecoder::Reader {
       if (const auto error = field.value().get(value)) return not_json(error);
       ondemand::json_type type;
       const auto no_type = value.type().get(type);
+      for (const std::size_t c : name->columns) drop_values_behind(table_->columns[c], starts_[c]);
       if (name->record == record_)  // the record has the name twice
         for (const Name& inner : name->inside) drop_values(inner);
       name->record = record_;
-      for (const std::size_t c : name->columns) drop_values_behind(table_->columns[c], starts_[c]);
       Problem problem;
       if (no_type != simdjson::SUCCESS) {
         problem = read_nonfinite(value, *name, no_type);
@@ -181,11 +180,11 @@ class JsonlDecoder::Reader {
     }
     return std::nullopt;
   }
+
   void drop_values(const Name& name) {
     for (const std::size_t c : name.columns) drop_values_behind(table_->columns[c], starts_[c]);
     for (const Name& inner : name.inside) drop_values(inner);
   }
-
 
   // Appends a value, or all values of an array, to the columns of the name.
   Problem read_value(ondemand::value& value, ondemand::json_type type, const Name& name, int depth) {
@@ -266,9 +265,7 @@ class JsonlDecoder::Reader {
     for (const std::size_t c : name.columns) {
       TableColumn& column = table_->columns[c];
       if (column.kind == ValueKind::kFloat) {
-        const auto narrow = static_cast<float>(number);
-        if (!std::isfinite(narrow)) return wrong("the number " + shown_text(token), c, "a finite number");
-        column.floats.push_back(narrow);
+        column.floats.push_back(static_cast<float>(number));
       } else if (column.kind == ValueKind::kInteger) {
         const std::optional<std::int64_t> whole = integer_in(token);
         if (!whole) return wrong("the number " + shown_text(token), c);
@@ -349,10 +346,10 @@ class JsonlDecoder::Reader {
   Name names_;
   ListShape lists_;  // of the value that is read
   ondemand::parser parser_;
-  std::uint64_t record_ = 0;  // its number, from 1
   std::string padded_;
   // Of the current record:
   Table* table_ = nullptr;
+  std::uint64_t record_ = 0;  // its number, from 1
   const char* block_text_ = nullptr;
   const char* text_ = nullptr;       // the same bytes, with some readable bytes behind them
   std::vector<std::size_t> starts_;  // for each column: where its values begin

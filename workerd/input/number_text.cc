@@ -72,6 +72,16 @@ std::optional<float> float_in(std::string_view text) {
   return is_negative ? -number : number;
 }
 
+std::optional<float> float_or_infinity_in(std::string_view text) {
+  if (const std::optional<float> number = float_in(text)) return number;
+  text = without_plus(text);
+  float value = 0.0F;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (stop != text.data() + text.size() || text.empty() || std::isnan(value)) return std::nullopt;
+  // The number is too large, or from_chars has read a word.
+  return std::copysign(std::numeric_limits<float>::infinity(), text.front() == '-' ? -1.0F : 1.0F);
+}
+
 std::optional<double> double_in(std::string_view text) {
   return real_in<double>(without_plus(text));
 }

@@ -351,7 +351,7 @@ TEST_F(ColumnsTest, WrongFilesAreRefusedWithFileLineAndColumn) {
   expect_bad("x,v,k\n1,a,0\n", {"a.csv:1: no column 'w' in the first line", "3 columns: 'x', 'v', 'k'"});
   expect_bad("x,w,k\n1,a,0\n\nten,b,0\n", {"a.csv:4: 'ten' in column 'x', expected a finite number"});
   expect_bad("x,w,k\nnan,a,0\n", {"no value in column 'x'"});
-  expect_bad("x,w,k\n1e99,a,0\n", {"'1e99' in column 'x'"});
+  expect_bad("x,w,k\n1e99,a,0\n", {"a.csv:2: infinity in column 'x'"});
   expect_bad("x,w,k\n1,a\n", {"a.csv:2: 2 fields, expected 3 as on line 1"});
   expect_bad("x,w,k\n1,\"a\n2,b,0\n", {"a.csv:2: a quoted field isn't closed"});
   expect_bad("x,w,k\n1,\"a\"b,0\n", {"a.csv:2: text after the closing quote"});

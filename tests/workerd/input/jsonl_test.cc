@@ -125,9 +125,11 @@ TEST_F(Jsonl, OneNameMayFillTwoColumns) {
 
 TEST_F(Jsonl, NumbersBeyondTheRangeOfADoubleAreInfinities) {
   const std::string digits(400, '7');
-  ASSERT_EQ(decode_floats("{\"x\":1e400}\n{\"x\":[-2.5E+999 , 1]}\n{\"x\":" + digits + "}\n{\"x\":1e-400}\n"), "");
+  ASSERT_EQ(
+      decode_floats("{\"x\":1e39}\n{\"x\":1e400}\n{\"x\":[-2.5E+999 , 1]}\n{\"x\":" + digits + "}\n{\"x\":1e-400}\n"),
+      "");
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_THAT(table_.columns[0].floats, ElementsAre(kInfinity, -kInfinity, 1, kInfinity, 0));
+  EXPECT_THAT(table_.columns[0].floats, ElementsAre(kInfinity, kInfinity, -kInfinity, 1, kInfinity, 0));
   ASSERT_EQ(decode_bytes("{\"x\":1e400}\n{\"x\":-" + digits + "}\n"), "");
   EXPECT_THAT(table_.columns[0].bytes, ElementsAre("inf", "-" + digits));
 }
@@ -144,7 +146,6 @@ TEST_F(Jsonl, WrongTypesNameLineAndColumn) {
   EXPECT_THAT(decode_integers("{\"x\":\"1\"}\n"),
               HasSubstr("found the string '1' in column 'x', expected whole numbers"));
   EXPECT_THAT(decode_floats("{\"x\":{}}\n"), HasSubstr("found an object in column 'x', expected numbers"));
-  EXPECT_THAT(decode_floats("{\"x\":1e300}\n"), HasSubstr("found the number '1e300' in column 'x', expected a finite"));
   EXPECT_THAT(decode_integers("{\"x\":1.0}\n"),
               HasSubstr("found the number '1.0' in column 'x', expected whole numbers"));
   EXPECT_THAT(decode_integers("{\"x\":9223372036854775808}\n"), HasSubstr("expected whole numbers"));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/workerd/input/blocks.h"
 #include "workerd/input/number_text.h"
 
@@ -71,6 +73,17 @@ TEST(NumberText, FloatsAreReadAsWritten) {
   EXPECT_EQ(float_in("0." + std::string(400, '0') + "1"), 0.0F);
   for (const char* text : {"", "+", "-", "+-1", "--1", "1 ", " 1", "1x", "nan", "inf", "1e99", "1e400", "0x10", "1,5"})
     EXPECT_FALSE(float_in(text).has_value()) << text;
+}
+
+TEST(NumberText, NumbersBeyondTheRangeOfAFloatMayBeInfinities) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const char* text : {"1e39", "+1e400", "inf", "+Infinity"})
+    EXPECT_EQ(float_or_infinity_in(text), kInfinity) << text;
+  for (const char* text : {"-1e39", "-INF"}) EXPECT_EQ(float_or_infinity_in(text), -kInfinity) << text;
+  EXPECT_EQ(float_or_infinity_in("-1e-400"), 0.0F);
+  EXPECT_EQ(float_or_infinity_in("1.5"), 1.5F);
+  for (const char* text : {"", "+", "+-inf", "nan", "nan(1)", "1e39x", "infin"})
+    EXPECT_FALSE(float_or_infinity_in(text).has_value()) << text;
 }
 
 // from_chars gives one error for both.
