@@ -80,6 +80,19 @@ Result<float> number_of(const ColumnSection& section, float number, std::uint64_
 Status check_word(const ColumnSection& section, std::string_view word, const std::string& place);
 // No record of the training set has a value of this column.
 tl::unexpected<Error> no_values(const ColumnSection& section);
+// Checks the files of a training set: if none has a value in a column, its name is probably wrong. `has_values` of each
+// file says for each of wanted_columns() whether the file has one.
+template <typename File>
+Status check_present(const std::vector<ColumnSection>& columns, const std::vector<File>& files) {
+  std::size_t c = 0;
+  for (const ColumnSection& section : columns) {
+    if (!has_values(section)) continue;
+    if (std::none_of(files.begin(), files.end(), [c](const File& file) { return file.has_values[c]; }))
+      return no_values(section);
+    ++c;
+  }
+  return {};
+}
 tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place);
 
 }  // namespace disttrain::input

@@ -34,19 +34,6 @@ void note_values(const Source& source, const Table& table, std::vector<bool>& ha
   }
 }
 
-// If no record of the training set has a value, the column's name is probably wrong.
-Status check_present(const std::vector<ColumnSection>& columns, const std::vector<FilePart>& parts) {
-  std::size_t c = 0;
-  for (const ColumnSection& section : columns) {
-    if (!has_values(section)) continue;
-    const bool is_there =
-        std::any_of(parts.begin(), parts.end(), [c](const FilePart& part) { return part.has_values[c]; });
-    if (!is_there) return no_values(section);
-    ++c;
-  }
-  return {};
-}
-
 // The memory that the tokens of all files take so far, and the most that they may take. They may take more than the
 // files. The same for the other values of the records.
 struct Room {
@@ -130,17 +117,6 @@ std::vector<TokenRows> joined_tokens(std::vector<FilePart>& parts) {
       records += part.rows.records;
     }
     to.ids.reserve(ids);
-// Of the records that the source selects.
-std::vector<UnknownWords> find_unknown(const Source& source, const ColumnEncoder& encoder, const Contents& contents) {
-  const auto* const inputs = reinterpret_cast<const float*>(contents.inputs.bytes.get());
-  const auto* const categories = reinterpret_cast<const std::int32_t*>(contents.categories.bytes.get());
-  const std::uint64_t end = source.end == 0 ? contents.records : std::min(source.end, contents.records);
-  std::vector<std::uint64_t> numbers(encoder.unknown_names().size());
-  for (std::uint64_t i = source.begin; i < end; ++i)
-    encoder.count_unknown(inputs + i * encoder.inputs(), categories + i * encoder.categories(), numbers);
-  return unknown_words(encoder.unknown_names(), numbers);
-}
-
     to.raw.reserve(raw);
     to.ends.reserve(records);
     for (FilePart& part : parts) {
@@ -152,6 +128,17 @@ std::vector<UnknownWords> find_unknown(const Source& source, const ColumnEncoder
     }
   }
   return all;
+}
+
+// Of the records that the source selects.
+std::vector<UnknownWords> find_unknown(const Source& source, const ColumnEncoder& encoder, const Contents& contents) {
+  const auto* const inputs = reinterpret_cast<const float*>(contents.inputs.bytes.get());
+  const auto* const categories = reinterpret_cast<const std::int32_t*>(contents.categories.bytes.get());
+  const std::uint64_t end = source.end == 0 ? contents.records : std::min(source.end, contents.records);
+  std::vector<std::uint64_t> numbers(encoder.unknown_names().size());
+  for (std::uint64_t i = source.begin; i < end; ++i)
+    encoder.count_unknown(inputs + i * encoder.inputs(), categories + i * encoder.categories(), numbers);
+  return unknown_words(encoder.unknown_names(), numbers);
 }
 
 }  // namespace

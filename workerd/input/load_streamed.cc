@@ -12,8 +12,6 @@ namespace disttrain::input {
 
 namespace {
 
-// About as much as a disk reads in 10 ms. Smaller blocks cost seeks, larger ones memory.
-
 // Two sizes in the same unit, so that the larger one also has the larger number: `needed` is rounded up, and `memory`
 // down.
 struct MemoryTexts {

@@ -116,7 +116,6 @@ TEST_F(OddParquet, Files) {
   EXPECT_GE(count_, 20);
 }
 
-// Spark, Hive and Impala write timestamps so.
 TEST_F(OddParquet, ListsInListsHaveTheShapeOfTheColumn) {
   using List = std::vector<double>;
   using Lists = std::vector<std::optional<List>>;
@@ -155,6 +154,7 @@ TEST_F(OddParquet, ListsInListsHaveTheShapeOfTheColumn) {
       testing::HasSubstr("in column 'x', expected finite numbers, and no list within it that is null: correct"));
 }
 
+// Spark, Hive and Impala write timestamps so.
 TEST_F(OddParquet, Int96) {
   arrow::TimestampBuilder builder(arrow::timestamp(arrow::TimeUnit::NANO), arrow::default_memory_pool());
   for (const std::int64_t value : {0, 5}) ASSERT_TRUE(builder.Append(value).ok());

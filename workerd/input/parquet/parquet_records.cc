@@ -25,7 +25,7 @@ struct GroupsOfFile {
   FileStamp stamp;
   ParquetFooter footer;
   std::uint64_t footer_bytes = 0;
-  std::vector<bool> is_all_null;  // for each of wanted_columns()
+  std::vector<bool> has_values;  // for each of wanted_columns(): not all of them are null
 };
 
 // One file of the data set.
@@ -238,19 +238,6 @@ std::unique_ptr<RecordReader> ParquetRecords::make_reader(const ColumnEncoder& e
   return std::make_unique<Reader>(*this, encoder, figures);
 }
 
-// In a training set, a column without any value is probably the wrong one.
-Status check_present(const std::vector<ColumnSection>& columns, const std::vector<GroupsOfFile>& files) {
-  std::size_t c = 0;
-  for (const ColumnSection& section : columns) {
-    if (!has_values(section)) continue;
-    const bool is_all_null =
-        std::all_of(files.begin(), files.end(), [c](const GroupsOfFile& file) { return file.is_all_null[c]; });
-    if (is_all_null) return no_values(section);
-    ++c;
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RecordSource>> open_parquet_records(const Source& source,
@@ -264,9 +251,9 @@ Result<std::unique_ptr<RecordSource>> open_parquet_records(const Source& source,
     const std::vector<std::uint64_t>& records = (*file)->groups();
     if (std::all_of(records.begin(), records.end(), [](std::uint64_t count) { return count == 0; }))
       return fail(ErrorCode::kData, path + ": has no records, expected at least one: fetch it again or leave it out");
-    std::vector<bool> is_all_null;
-    for (std::size_t c = 0; c < wanted.size(); ++c) is_all_null.push_back((*file)->is_all_null(c));
-    return GroupsOfFile{records, (*file)->stamp(), (*file)->footer(), (*file)->footer_bytes(), std::move(is_all_null)};
+    std::vector<bool> has_values;
+    for (std::size_t c = 0; c < wanted.size(); ++c) has_values.push_back(!(*file)->is_all_null(c));
+    return GroupsOfFile{records, (*file)->stamp(), (*file)->footer(), (*file)->footer_bytes(), std::move(has_values)};
   });
   if (!groups) return tl::unexpected(std::move(groups.error()));
   if (source.fitted == nullptr)
