@@ -45,7 +45,7 @@ const char* advice(int error) {
 }
 
 ErrorCode code_of(int error) {
-  if (error == ENOENT || error == ENOTDIR) return ErrorCode::kNoInput;
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP) return ErrorCode::kNoInput;
   if (error == EACCES || error == EPERM || error == EROFS) return ErrorCode::kNoPermission;
   return ErrorCode::kFailed;
 }
@@ -201,14 +201,13 @@ Result<std::unique_ptr<OutputFile>> DiskFiles::create_private(const std::string&
 
 Result<EntryKind> DiskFiles::kind_of(const std::string& path) {
   struct stat about {};
-  if (::stat(path.c_str(), &about) == 0)
-    return S_ISREG(about.st_mode) ? EntryKind::kFile : S_ISDIR(about.st_mode) ? EntryKind::kFolder : EntryKind::kOther;
-  if (errno == ENOENT || errno == ELOOP) {
-    if (::lstat(path.c_str(), &about) == 0) return EntryKind::kOther;  // a link without a target
-    if (errno == ENOENT) return EntryKind::kNone;
+  if (::lstat(path.c_str(), &about) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return EntryKind::kNone;
+    return failed("look at", path, errno);
   }
-  if (errno == ENOTDIR) return EntryKind::kNone;
-  return failed("look at", path, errno);
+  if (S_ISREG(about.st_mode)) return EntryKind::kFile;
+  if (S_ISDIR(about.st_mode)) return EntryKind::kFolder;
+  return S_ISLNK(about.st_mode) ? EntryKind::kLink : EntryKind::kOther;
 }
 
 Result<std::unique_ptr<InputFile>> DiskFiles::open(const std::string& path) {

@@ -3,6 +3,9 @@
 namespace disttrain::checkpoint {
 
 Status remove_all(Files& files, const std::string& path) {
+  const Result<EntryKind> kind = files.kind_of(path);
+  if (!kind) return tl::unexpected(kind.error());
+  if (*kind == EntryKind::kLink) return files.remove_file(path);
   const Result<std::vector<std::string>> names = files.list(path);
   if (!names) return tl::unexpected(names.error());
   for (const std::string& name : *names)

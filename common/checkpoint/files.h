@@ -37,9 +37,8 @@ class OutputFile {
 };
 
 enum class LockKind { kShared, kExclusive };
-// What a name in a folder stands for. A symbolic link stands for its target. kOther: a FIFO, a socket, a device, or a
-// link without a target.
-enum class EntryKind { kNone, kFile, kFolder, kOther };
+// What a name in a folder stands for. kLink: a symbolic link. kOther: a FIFO, a socket or a device.
+enum class EntryKind { kNone, kFile, kFolder, kLink, kOther };
 
 // A file that is only read. Its content doesn't change.
 class InputFile {
@@ -60,6 +59,7 @@ class Files {
   virtual Result<std::unique_ptr<OutputFile>> create(const std::string& path) = 0;
   // The same, but only this user may open the file.
   virtual Result<std::unique_ptr<OutputFile>> create_private(const std::string& path) = 0;
+  // Doesn't follow `path` itself if it is a link. Follows the links in the folders above it.
   virtual Result<EntryKind> kind_of(const std::string& path) = 0;
   // Fails with kNoInput if the file doesn't exist.
   virtual Result<std::unique_ptr<InputFile>> open(const std::string& path) = 0;
@@ -76,11 +76,12 @@ class Files {
   virtual Status remove_directory(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
   // Returns the target if `path` is a symbolic link, otherwise `path`. Doesn't resolve links in the parent folders,
-  // because another host may reach the same files through other links.
+  // because another host may reach the same files through other links. Fails with kNoInput if there is no target.
   virtual Result<std::string> follow_links(const std::string& path) = 0;
 };
 
-// Removes a folder and the files in it. The folder must not contain folders.
+// Removes a folder and the files in it. The folder must not contain folders. If `path` is a link, only the link is
+// removed, because nobody knows whose its target is.
 Status remove_all(Files& files, const std::string& path);
 
 // Reads a whole file. Fails with kData if it has more than `max_bytes`.

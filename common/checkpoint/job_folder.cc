@@ -93,7 +93,26 @@ std::optional<EntryKind> kind_of_ours(const std::string& name) {
 }
 
 const char* text_of(EntryKind kind) {
-  return kind == EntryKind::kFile ? "a file" : kind == EntryKind::kFolder ? "a folder" : "neither a file nor a folder";
+  switch (kind) {
+    case EntryKind::kFile:
+      return "a file";
+    case EntryKind::kFolder:
+      return "a folder";
+    case EntryKind::kLink:
+      return "a symbolic link";
+    default:
+      return "neither a file nor a folder";
+  }
+}
+
+// The kind of a link's target, or of the entry itself if it isn't a link. kLink: a link without a target.
+Result<EntryKind> kind_behind(Files& files, const std::string& path) {
+  const Result<EntryKind> kind = files.kind_of(path);
+  if (!kind || *kind != EntryKind::kLink) return kind;
+  const Result<std::string> target = files.follow_links(path);
+  if (target) return files.kind_of(*target);
+  if (target.error().code == ErrorCode::kNoInput) return EntryKind::kLink;
+  return tl::unexpected(target.error());
 }
 
 // Renames an entry that isn't ours. Returns the new name.
@@ -199,7 +218,7 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   const std::string folder = directory + "/" + job;
   const std::string path = folder + "/" + kLock;
   for (const std::string& one : {directory, folder}) {
-    const Result<EntryKind> kind = files.kind_of(one);
+    const Result<EntryKind> kind = kind_behind(files, one);
     if (!kind) return tl::unexpected(kind.error());
     if (*kind != EntryKind::kNone && *kind != EntryKind::kFolder)
       return fail(ErrorCode::kConfig, "checkpoint.directory: " + one + " is " + text_of(*kind) +
@@ -237,10 +256,13 @@ Result<std::vector<std::string>> set_strays_aside(Files& files, const std::strin
   for (const std::string& name : *names) {
     const std::optional<EntryKind> ours = kind_of_ours(name);
     if (!ours) continue;
-    const Result<EntryKind> kind = files.kind_of(job_folder + "/" + name);
+    // A file or a checkpoint may lie elsewhere, behind a link. An attempt's folder may not, because it will be removed.
+    const std::string path = job_folder + "/" + name;
+    const bool is_removed = is_attempt(name) || is_going(name);
+    const Result<EntryKind> kind = is_removed ? files.kind_of(path) : kind_behind(files, path);
     if (!kind) return tl::unexpected(kind.error());
     if (*kind == *ours || *kind == EntryKind::kNone) continue;
-    const std::string what = job_folder + "/" + name + " is " + text_of(*kind) + "; expected " + text_of(*ours);
+    const std::string what = path + " is " + text_of(*kind) + "; expected " + text_of(*ours);
     const Result<std::string> aside = set_stray_aside(files, job_folder, name);
     // A folder that can't be changed stays as it is, so there is no use in trying again.
     const bool may_pass = !aside && aside.error().code == ErrorCode::kFailed;

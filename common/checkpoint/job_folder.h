@@ -45,8 +45,8 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
 
 // Something of another kind than ours may have one of our names in a job's folder: a folder ".token", a FIFO
 // ".tmp-1-1", a socket ".lock". It would make each attempt to use the name fail, so this function renames it to
-// ".stray-...". Returns one sentence for each. Changes nothing if the folder is missing. Fails if such an entry can't
-// be renamed.
+// ".stray-...". It does the same with a link ".tmp-1-1", and with a link that leads nowhere. Returns one sentence for
+// each. Changes nothing if the folder is missing. Fails if such an entry can't be renamed.
 Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder);
 
 // These functions check that the chief and every ps see the same folder. The chief writes its mark, a number that is
@@ -126,7 +126,7 @@ struct Retention {
 };
 // Removes the checkpoints that the policy doesn't keep. Never removes a checkpoint that a process reads. Always leaves
 // one that is intact. To find that one, it reads whole checkpoints, the newest first. If none is intact, it removes
-// nothing. Returns the removed paths.
+// nothing. If a checkpoint is a link to a folder, it removes the link and leaves the folder. Returns the removed paths.
 Result<std::vector<std::string>> retain(Files& files, const std::string& job_folder, const Retention& retention);
 
 }  // namespace disttrain::checkpoint

@@ -112,6 +112,48 @@ TEST_F(DiskFilesTest, LeftoversThatNoAttemptLeavesAreSetAside) {
   EXPECT_EQ(names, (std::vector<std::string>{".stray-tmp-1-2", ".stray-tmp-1-4", ".tmp-1-5"}));
 }
 
+// A link at the name of an attempt, or of a folder that is being removed, may lead to anybody's files.
+TEST_F(DiskFilesTest, FilesBehindALinkAreNeverRemoved) {
+  const std::string job = folder_ + "/job";
+  std::filesystem::create_directories(folder_ + "/theirs");
+  std::filesystem::create_directories(job + "/.tmp-1-2");
+  const auto link = [&](const std::string& name) { std::filesystem::create_symlink("../theirs", job + "/" + name); };
+  ASSERT_TRUE(write_text(files_, folder_ + "/theirs/thesis", "text"));
+  link(".tmp-1-1");
+  link(".del-gen-1-step-00000000000000000005");
+  const auto said = set_strays_aside(files_, job);
+  ASSERT_TRUE(said) << said.error().message;
+  ASSERT_EQ(said->size(), 2u);
+  EXPECT_EQ(said->back(), job + "/.tmp-1-1 is a symbolic link; expected a folder: it was renamed to .stray-tmp-1-1");
+  link(".tmp-1-1");
+  link(".tmp-1-2/inside");
+  ASSERT_TRUE(begin_attempt(files_, job, Generation(1), 3));
+  EXPECT_EQ(*files_.list(job), (std::vector<std::string>{".stray-del-gen-1-step-00000000000000000005", ".stray-tmp-1-1",
+                                                         ".stray-tmp-1-1-2", ".tmp-1-3"}));
+  link("link");
+  EXPECT_TRUE(remove_all(files_, job + "/link"));
+  EXPECT_EQ(*files_.kind_of(job + "/link"), EntryKind::kNone);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/theirs/thesis"));
+}
+
+TEST_F(DiskFilesTest, CheckpointBehindALinkIsReadAndOnlyTheLinkRemoved) {
+  const std::string job = folder_ + "/job";
+  const Layout layout = layout_of(small_model(), 2, 5);
+  std::filesystem::create_directory(job);
+  std::filesystem::create_directory(folder_ + "/archive");
+  const std::string old = save(files_, job, layout, 1, 10, 1, 1).value();
+  std::filesystem::rename(old, folder_ + "/archive/old");
+  std::filesystem::create_symlink("../archive/old", old);
+  EXPECT_TRUE(set_strays_aside(files_, job)->empty());
+  EXPECT_TRUE(open_checkpoint(files_, old));
+  ASSERT_TRUE(save(files_, job, layout, 1, 20, 1, 2));
+  const auto removed = retain(files_, job, Retention{1, 0, ""});
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(*removed, std::vector<std::string>{old});
+  EXPECT_EQ(*files_.kind_of(old), EntryKind::kNone);
+  EXPECT_TRUE(open_checkpoint(files_, folder_ + "/archive/old"));
+}
+
 // On NFS, an exclusive lock works only on a file that is open for writing (flock(2)).
 TEST_F(DiskFilesTest, ExclusiveLockIsThatOfAFileOpenForWriting) {
   const auto lock = lock_job_folder(files_, folder_, "job");
