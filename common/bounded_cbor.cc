@@ -36,7 +36,9 @@ bool take_head(std::string_view& bytes, unsigned& type, std::uint64_t& number) {
 
 bool is_bounded_cbor(std::string_view bytes, int most) {
   std::vector<std::uint64_t> open;  // for each array and map around this place: the values that it still lacks
+  std::size_t values = 0;
   do {
+    if (++values > kMaxCborValues) return false;
     unsigned type = 0;
     std::uint64_t number = 0;
     if (!take_head(bytes, type, number) || type == kTag) return false;

@@ -61,7 +61,7 @@ std::string encode_columns(const std::vector<KeptColumn>& columns) {
                     {"largest", column.largest}});
   std::string bytes;
   Json::to_cbor({{"format", kColumnsFormat}, {"columns", std::move(list)}}, bytes);
-  return bytes;
+  return is_bounded_cbor(bytes, kMaxCborNesting) ? bytes : "";
 }
 
 Result<std::vector<KeptColumn>> decode_columns(const std::string& bytes, const std::string& path) {

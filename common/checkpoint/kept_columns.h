@@ -33,6 +33,7 @@ struct KeptColumn {
   bool operator==(const KeptColumn&) const = default;
 };
 
+// "" if decode_columns() would refuse the bytes, because there are too many words (kMaxCborValues).
 std::string encode_columns(const std::vector<KeptColumn>& columns);
 // Checks everything. `path` is used only in messages. Errors, kData: `bytes` is damaged.
 Result<std::vector<KeptColumn>> decode_columns(const std::string& bytes, const std::string& path);

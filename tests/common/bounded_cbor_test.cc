@@ -46,6 +46,15 @@ TEST(BoundedCbor, SiblingsArentNested) {
   EXPECT_EQ(parse_bounded_cbor(bytes).size(), 4097U);
 }
 
+// Each empty map is a byte, and takes 80 times its memory.
+TEST(BoundedCbor, TooManyValuesAreDiscarded) {
+  static_assert(kMaxCborValues == 0x200000);
+  EXPECT_EQ(parse_bounded_cbor("\x9a" + std::string("\x00\x1f\xff\xff", 4) + std::string(0x1fffff, '\xa0')).size(),
+            kMaxCborValues - 1);
+  EXPECT_TRUE(
+      parse_bounded_cbor("\x9a" + std::string("\x00\x20\x00\x00", 4) + std::string(0x200000, '\xa0')).is_discarded());
+}
+
 TEST(BoundedCbor, ValuesComeBack) {
   const nlohmann::json value = {{"words", {"", "de", "long " + std::string(70'000, 'x')}},
                                 {"mean", -1.5},
