@@ -53,6 +53,7 @@ class CancellableInput final : public InputFile {
     if (is_cancelled_()) return tl::unexpected(cancelled(path_).error());
     return file_->try_lock(kind);
   }
+  Status make_private() override { return is_cancelled_() ? cancelled(path_) : file_->make_private(); }
 
  private:
   const std::unique_ptr<InputFile> file_;

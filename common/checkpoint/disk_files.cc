@@ -177,6 +177,10 @@ class DiskInput final : public InputFile {
     }
     return true;
   }
+  Status make_private() override {
+    if (::fchmod(fd_.get(), 0600) != 0) return failed("change the permissions of", path_, errno);
+    return {};
+  }
 
  private:
   const std::string path_;

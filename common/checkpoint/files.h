@@ -49,6 +49,8 @@ class InputFile {
   virtual Status read_at(std::uint64_t offset, MutableBytes out) = 0;
   // Returns false if another process holds the lock. Destroying this object releases the lock.
   virtual Result<bool> try_lock(LockKind kind) = 0;
+  // From now on, only this user may open the file.
+  virtual Status make_private() = 0;
 };
 
 // Any thread.

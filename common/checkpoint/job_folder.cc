@@ -245,6 +245,9 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
     return fail(ErrorCode::kConfig, folder +
                                         " is in use by another running job: give this job another job.name or "
                                         "checkpoint.directory");
+  // Older versions let everybody open the file. If it is another user's or on a read-only file system, its lock still
+  // works, and its permissions stay.
+  (void)(*lock)->make_private();
   return lock;
 }
 

@@ -39,8 +39,8 @@ struct Found {
 std::string checkpoint_name(Generation generation, Step step);
 
 // Creates the job's folder if it is missing, and locks it. Fails with kConfig if another running job has locked it, or
-// if the directory or the folder isn't a folder. Destroying the result releases the lock. Writes nothing if the folder
-// has a lock file already.
+// if the directory or the folder isn't a folder. Destroying the result releases the lock. If the folder has a lock file
+// already, this function writes nothing but the file's permissions, and may be unable to write them.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
 // Something of another kind than ours may have one of our names in a job's folder: a folder ".token", a FIFO

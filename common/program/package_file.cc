@@ -101,6 +101,7 @@ class FilePart final : public checkpoint::InputFile {
     return file_.read_at(begin_ + offset, out);
   }
   Result<bool> try_lock(checkpoint::LockKind kind) override { return file_.try_lock(kind); }
+  Status make_private() override { return file_.make_private(); }
 
  private:
   checkpoint::InputFile& file_;

@@ -23,6 +23,7 @@ class MemoryInput final : public InputFile {
     return {};
   }
   Result<bool> try_lock(LockKind) override { return true; }
+  Status make_private() override { return {}; }
 
  private:
   const std::span<const std::byte> bytes_;

@@ -48,6 +48,7 @@ class GatedInput final : public InputFile {
     return passed ? file_->read_at(offset, out) : passed;
   }
   Result<bool> try_lock(LockKind kind) override { return file_->try_lock(kind); }
+  Status make_private() override { return file_->make_private(); }
 
  private:
   GatedFiles& files_;

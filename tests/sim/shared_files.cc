@@ -18,6 +18,7 @@ class SharedInput final : public InputFile {
     return file_->read_at(offset, out);
   }
   Result<bool> try_lock(checkpoint::LockKind kind) override { return file_->try_lock(kind); }
+  Status make_private() override { return file_->make_private(); }
 
  private:
   const std::unique_ptr<InputFile> file_;

@@ -76,6 +76,16 @@ TEST_F(DiskFilesTest, OnlyThisUserCanHoldTheLock) {
   EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
+TEST_F(DiskFilesTest, LockOfAnOlderVersionIsTakenFromOtherUsers) {
+  std::filesystem::create_directory(folder_ + "/job");
+  ASSERT_TRUE(files_.create(folder_ + "/job/.lock"));
+  ASSERT_EQ(::chmod((folder_ + "/job/.lock").c_str(), 0644), 0);
+  const auto lock = lock_job_folder(files_, folder_, "job");
+  ASSERT_TRUE(lock) << lock.error().message;
+  const auto mode = std::filesystem::status(folder_ + "/job/.lock").permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
 // Entries of another kind at each of our names, as a mistake or malice leaves them.
 TEST_F(DiskFilesTest, EntriesOfAnotherKindAtOurNamesAreSetAside) {
   const std::string job = folder_ + "/job";

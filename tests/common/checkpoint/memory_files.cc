@@ -67,6 +67,7 @@ class MemoryInput final : public InputFile {
     held_ = kind;
     return true;
   }
+  Status make_private() override { return {}; }
 
  private:
   MemoryFiles::Node& node_;
