@@ -127,7 +127,7 @@ Result<std::string> set_stray_aside(Files& files, const std::string& job_folder,
       return tl::unexpected(renamed.error());
     return aside;
   }
-  return fail(ErrorCode::kFailed,
+  return fail(ErrorCode::kConfig,
               job_folder + " has " + std::to_string(kMostStrays) + " entries " + begin + "-... already: remove them");
 }
 

@@ -112,6 +112,19 @@ TEST_F(DiskFilesTest, EntriesOfAnotherKindAtOurNamesAreSetAside) {
   EXPECT_TRUE(list_checkpoints(files_, job)->empty());
 }
 
+TEST_F(DiskFilesTest, TooManyStraysOfANameArentTriedAgain) {
+  const std::string job = folder_ + "/job";
+  std::filesystem::create_directories(job + "/.token");
+  std::filesystem::create_directory(job + "/.stray-token");
+  for (int number = 2; number <= 1000; ++number)
+    std::filesystem::create_directory(job + "/.stray-token-" + std::to_string(number));
+  const auto said = set_strays_aside(files_, job);
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().code, ErrorCode::kConfig);
+  EXPECT_NE(said.error().message.find("has 1000 entries .stray-token-... already: remove them"), std::string::npos)
+      << said.error().message;
+}
+
 TEST_F(DiskFilesTest, LeftoversThatNoAttemptLeavesAreSetAside) {
   const std::string job = folder_ + "/job";
   std::filesystem::create_directories(job + "/.tmp-1-2/inside");
