@@ -16,6 +16,15 @@
 namespace disttrain::chiefd {
 namespace {
 
+constexpr const char* kBeside = ".new";  // follows the name of a file that will replace another
+
+// The chief's own files in a job's folder.
+std::vector<std::string> own_files() {
+  std::vector<std::string> names;
+  for (const std::string name : {kBestName, kEvaluationsName}) names.insert(names.end(), {name, name + kBeside});
+  return names;
+}
+
 const char* name_of(Rule rule) {
   switch (rule) {
     case Rule::kSgd:
@@ -184,7 +193,7 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (!lock_) {
     directory_ = work.directory;
     path_ = directory_ + "/" + work.name;
-    const auto aside = checkpoint::set_strays_aside(files_, path_);
+    const auto aside = checkpoint::set_strays_aside(files_, path_, own_files());
     if (!aside) return tl::unexpected(aside.error());
     for (const std::string& said : *aside) strays += (strays.empty() ? "" : "; ") + said;
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
@@ -234,7 +243,7 @@ Status JobFolder::keep_evaluations(KeptEvaluations kept, const std::string& expo
   if (Status is_ours = checkpoint::check_token(files_, path_, token_); !is_ours) return is_ours;
   if (!exported.empty()) kept.found.exported = exported;
   const std::string path = path_ + "/" + kEvaluationsName;
-  const std::string beside = path + ".new";
+  const std::string beside = path + kBeside;
   (void)files_.remove_file(beside);  // a crash may have left it
   Status done = checkpoint::write_text(files_, beside, encode_evaluations(kept));
   if (done) done = files_.replace(beside, path);
@@ -374,7 +383,7 @@ Status JobFolder::export_best(const KeepBest& work) const {
   const auto tensors = program::exported_tensors(*weights, *sidecar);
   if (!tensors) return tl::unexpected(tensors.error());
   const std::string path = path_ + "/" + kBestName;
-  const std::string beside = path + ".new";
+  const std::string beside = path + kBeside;
   (void)files_.remove_file(beside);  // a crash may have left it
   Status done = checkpoint::write_weights(files_, beside, *weights, *tensors, {}, work.metadata);
   if (done) done = files_.replace(beside, path);

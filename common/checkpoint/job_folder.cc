@@ -21,15 +21,6 @@ constexpr const char* kTokenBeside = ".token-new";
 constexpr const char* kLock = ".lock";
 constexpr const char* kStray = ".stray-";
 constexpr std::uint32_t kMostStrays = 1000;  // of one name
-// The names of our files in a job's folder. best.safetensors and evaluations.json are the chief's
-// (chiefd/folder_work.h).
-constexpr const char* kFiles[] = {kLock,
-                                  kToken,
-                                  kTokenBeside,
-                                  "best.safetensors",
-                                  "best.safetensors.new",
-                                  "evaluations.json",
-                                  "evaluations.json.new"};
 
 std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
@@ -86,9 +77,9 @@ bool is_going(const std::string& name) {
 }
 
 // The kind that our entry with this name has. None: the name isn't ours.
-std::optional<EntryKind> kind_of_ours(const std::string& name) {
-  for (const char* file : kFiles)
-    if (name == file) return EntryKind::kFile;
+std::optional<EntryKind> kind_of_ours(const std::string& name, const std::vector<std::string>& more_files) {
+  const bool is_file = name == kLock || name == kToken || name == kTokenBeside;
+  if (is_file || std::ranges::find(more_files, name) != more_files.end()) return EntryKind::kFile;
   return is_attempt(name) || is_going(name) || parse_name(name) ? std::optional(EntryKind::kFolder) : std::nullopt;
 }
 
@@ -251,13 +242,14 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   return lock;
 }
 
-Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder) {
+Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder,
+                                                  const std::vector<std::string>& more_files) {
   const Result<std::vector<std::string>> names = files.list(job_folder);
   if (!names && names.error().code == ErrorCode::kNoInput) return std::vector<std::string>();
   if (!names) return tl::unexpected(names.error());
   std::vector<std::string> said;
   for (const std::string& name : *names) {
-    const std::optional<EntryKind> ours = kind_of_ours(name);
+    const std::optional<EntryKind> ours = kind_of_ours(name, more_files);
     if (!ours) continue;
     // A file or a checkpoint may lie elsewhere, behind a link. An attempt's folder may not, because it will be removed.
     const std::string path = job_folder + "/" + name;

@@ -270,6 +270,17 @@ TEST_F(FolderWorkTest, OnlyCheckpointIsNamedAfterAPsFindsItDamaged) {
   EXPECT_EQ(answer->broken.size(), 1u);
 }
 
+TEST_F(FolderWorkTest, FoldersAtTheNamesOfTheChiefsFilesAreSetAside) {
+  ASSERT_TRUE(files_.make_directory("/c/small"));
+  for (const char* name : {"best.safetensors", "best.safetensors.new", "evaluations.json", "evaluations.json.new"}) {
+    ASSERT_TRUE(files_.make_directory(std::string("/c/small/") + name));
+    const auto answer = open("");
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->warning,
+              std::string("/c/small/") + name + " is a folder; expected a file: it was renamed to " + ".stray-" + name);
+  }
+}
+
 // ---- a folder that has become read-only
 
 TEST_F(FolderWorkTest, ChiefThatHasTheFolderOpenFindsTheNewestWithoutWriting) {
