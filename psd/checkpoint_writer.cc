@@ -110,24 +110,6 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
              });
 }
 
-// A shard fails its job when an update gives a number that isn't finite, and refuses a checkpoint that has one. So this
-// should find nothing.
-Status CheckpointWriter::check_finite(const ShardJob& job, ShardId shard, const ShardCopy& copy,
-                                      const checkpoint::IsCancelled& rest) {
-  for (const BucketId bucket : buckets_of(job.layout, shard)) {
-    for (std::size_t i = 0; i < copy.arrays(); ++i) {
-      const std::optional<std::string> variable = nonfinite_variable(job.layout, bucket, copy.array(i));
-      if (!variable) continue;
-      return fail(ErrorCode::kData,
-                  nonfinite_text(*variable, i) +
-                      ", so the checkpoint isn't taken; go on from an earlier checkpoint, with a smaller learning rate "
-                      "or with clipping");
-    }
-    if (rest()) return fail(ErrorCode::kTemporary, "the checkpoint attempt was cancelled");
-  }
-  return {};
-}
-
 Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard, const ShardCopy& copy) {
   const auto writer = attempt_.shards.find(shard);
   if (attempt_.number != ticket || writer == attempt_.shards.end())
@@ -135,13 +117,23 @@ Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard
   checkpoint::ShardContent content;
   content.parameters = copy.array(0);
   for (std::size_t i = 1; i < copy.arrays(); ++i) content.slots.push_back(copy.array(i));
+  std::vector<std::span<const float>> arrays = {content.parameters};
+  arrays.insert(arrays.end(), content.slots.begin(), content.slots.end());
   const Pace pace;
   const auto rest = [this, ticket, &pace] {
     pieces_.fetch_add(1, std::memory_order_relaxed);
     pace.rest();
     return cancelled_ >= ticket;
   };
-  if (Status finite = check_finite(*attempt_.job, shard, copy, rest); !finite) return tl::unexpected(finite.error());
+  // A shard fails its job when an update gives a number that isn't finite, and refuses a checkpoint that has one. So
+  // this should find nothing.
+  if (Status finite = check_finite(attempt_.job->layout, shard, arrays, rest); !finite) {
+    if (finite.error().code == ErrorCode::kTemporary) return tl::unexpected(finite.error());
+    return fail(finite.error().code,
+                finite.error().message +
+                    ", so the checkpoint isn't taken; go on from an earlier checkpoint, with a smaller learning rate "
+                    "or with clipping");
+  }
   Result<FileEntry> file = writer->second.write(content, rest);
   attempt_.shards.erase(writer);
   if (!file) return file;

@@ -65,8 +65,6 @@ class CheckpointWriter {
 
   Status do_prepare(ShardJobPtr job, std::uint64_t ticket, const std::string& folder,
                     const std::vector<ShardId>& shards);
-  static Status check_finite(const ShardJob& job, ShardId shard, const ShardCopy& copy,
-                             const checkpoint::IsCancelled& rest);
   Result<FileEntry> do_write(std::uint64_t ticket, ShardId shard, const ShardCopy& copy);
   void do_cancel(std::uint64_t ticket);
 

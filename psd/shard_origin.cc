@@ -47,18 +47,6 @@ Error judged(checkpoint::Files& files, const ShardJob& job, Error error) {
   return shared ? error : shared.error();
 }
 
-// Training never recovers from a NaN or an infinity.
-Status check_finite(const ShardJob& job, ShardId shard, std::span<const float> parameters,
-                    const std::vector<std::span<float>>& slots) {
-  std::vector<std::span<const float>> arrays = {parameters};
-  arrays.insert(arrays.end(), slots.begin(), slots.end());
-  for (const BucketId bucket : buckets_of(job.layout, shard))
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      if (const std::optional<std::string> variable = nonfinite_variable(job.layout, bucket, arrays[i]))
-        return fail(ErrorCode::kData, nonfinite_text(*variable, i));
-  return {};
-}
-
 }  // namespace
 
 Result<ShardOrigin> ShardOrigin::open(checkpoint::Files& files, const ShardJob& job) {
@@ -95,8 +83,8 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
     const Status read = checkpoint::read_parameters(files, job.init_path, job.config.checkpoint.init_map, job.layout,
                                                     shard, store.parameters(), is_cancelled);
     if (!read) return fail(read.error().code, "checkpoint.init_from: " + read.error().message);
-    store.keep_bounds();
-    store.begin_averages();
+    store.keep_bounds(is_cancelled);
+    store.begin_averages(is_cancelled);
     return {};
   }
   // The job may have got evaluate.average after this checkpoint was made, or lost it.
@@ -108,10 +96,13 @@ Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId 
   const Status read = checkpoint::read_shard(files, checkpoint_->path, manifest, job.layout, shard, store.parameters(),
                                              slots, is_cancelled);
   if (!read) return tl::unexpected(judged(files, job, read.error()));
-  if (Status finite = check_finite(job, shard, store.parameters(), slots); !finite)
+  // Training never recovers from a NaN or an infinity.
+  std::vector<std::span<const float>> arrays = {store.parameters()};
+  arrays.insert(arrays.end(), slots.begin(), slots.end());
+  if (Status finite = check_finite(job.layout, shard, arrays, is_cancelled); !finite)
     return fail(finite.error().code, checkpoint_->path + ": " + finite.error().message);
-  if (!has_average) store.begin_averages();
-  store.keep_bounds();  // the checkpoint may be from a job without these bounds
+  if (!has_average) store.begin_averages(is_cancelled);
+  store.keep_bounds(is_cancelled);  // the checkpoint may be from a job without these bounds
   return {};
 }
 

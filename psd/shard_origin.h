@@ -33,7 +33,8 @@ class ShardOrigin {
   // The lock on the checkpoint that checkpoint.init_from names; null if it names none. Keep it as long as the shard
   // lives, because the next generation may need that checkpoint again.
   std::unique_ptr<checkpoint::InputFile> take_init_lock() { return std::move(init_lock_); }
-  // Reads the shard's values into `store`. Returns the errors of open(), or kTemporary if `is_cancelled` returned true.
+  // Reads the shard's values into `store`. Returns the errors of open(), or kTemporary if `is_cancelled` returned true
+  // while it read or checked them. After that, the last passes over the values are left undone if it returns true.
   Status fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
               const checkpoint::IsCancelled& is_cancelled) const;
 

@@ -67,6 +67,7 @@ Result<std::unique_ptr<ShardService>> ShardService::make(const ShardPlace& place
   if (setup.is_abandoned()) return abandoned();
   if (Status filled = origin->fill(place.files, *job, shard, service->shard_.store(), is_cancelled); !filled)
     return tl::unexpected(filled.error());
+  if (setup.is_abandoned()) return abandoned();
   if (shard.value == 0 && !job->visited_folder.empty()) {
     Result<VisitedLog> log =
         VisitedLog::begin(job->visited_folder, job->job, job->generation, origin->report().global_step);

@@ -23,7 +23,8 @@ std::uint64_t product_of(const std::vector<std::uint64_t>& shape) {
 }
 
 // Reads a Hugging Face index, {"weight_map": {NAME: FILE}}. Returns the names of the variables in each file.
-Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, const std::string& path) {
+Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, const std::string& path,
+                                                                const IsCancelled& is_cancelled) {
   const Result<std::string> text = read_text(files, path, kMaxIndexBytes);
   if (!text) return tl::unexpected(text.error());
   const auto bad = [&path](const std::string& what) {
@@ -33,7 +34,10 @@ Result<std::map<std::string, std::set<std::string>>> read_index(Files& files, co
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     return bad("it has no object \"weight_map\"");
   std::map<std::string, std::set<std::string>> names;
+  std::size_t read = 0;
   for (const auto& [name, file] : json["weight_map"].items()) {
+    if (read++ % kTensorsAtOnce == 0 && is_cancelled && is_cancelled())
+      return fail(ErrorCode::kTemporary, path + ": reading it was cancelled");
     if (!file.is_string() || file.get<std::string>().empty() || file.get<std::string>().find('/') != std::string::npos)
       return bad("weight_map must map " + name + " to the name of a file in the same folder");
     names[file.get<std::string>()].insert(name);
@@ -211,7 +215,7 @@ Status Weights::add_file(Files& files, const std::string& path, const std::set<s
 }
 
 Result<Weights> Weights::of_index(Files& files, const std::string& folder, const IsCancelled& is_cancelled) {
-  const auto names = read_index(files, folder + "/" + kIndexName);
+  const auto names = read_index(files, folder + "/" + kIndexName, is_cancelled);
   if (!names) return tl::unexpected(names.error());
   Weights weights(folder);
   for (const auto& [file, wanted] : *names)

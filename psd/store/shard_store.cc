@@ -91,7 +91,7 @@ ShardStore::ShardStore(const Layout& layout, ShardId shard, const StoreOptions& 
   if (rule_.is_by_variable()) norms_.resize(layout.model.variables.size());
   if (!options.is_empty) {
     initialize_all(layout, options.seed, is_cancelled);
-    begin_averages();
+    begin_averages(is_cancelled);
   }
   if (!options.has_copy) return;
   copy_ = std::make_shared<ShardCopy>(words_, slots());
@@ -217,8 +217,14 @@ std::span<const float> ShardStore::averages(BucketId bucket) const {
   return slots_.floats().subspan(rule_.slots() * stride_ + own_bucket.begin, own_bucket.words);
 }
 
-void ShardStore::begin_averages() {
-  if (has_average()) std::ranges::copy(parameters_.floats(), slot(rule_.slots()).begin());
+void ShardStore::begin_averages(const std::function<bool()>& is_cancelled) {
+  if (!has_average()) return;
+  for (const OwnBucket& bucket : buckets_) {
+    if (bucket.words == 0) continue;
+    std::ranges::copy(parameters().subspan(bucket.begin, bucket.words),
+                      slot(rule_.slots()).subspan(bucket.begin).begin());
+    if (is_cancelled && is_cancelled()) return;
+  }
 }
 
 double ShardStore::largest(BucketId bucket, std::span<const float> payload) const {
@@ -227,14 +233,17 @@ double ShardStore::largest(BucketId bucket, std::span<const float> payload) cons
   });
 }
 
-void ShardStore::keep_bounds() {
-  for (const OwnBucket& bucket : buckets_)
+void ShardStore::keep_bounds(const std::function<bool()>& is_cancelled) {
+  for (const OwnBucket& bucket : buckets_) {
+    if (bucket.words == 0) continue;
     with_type(bucket.dtype, [&]<typename T>(T) {
       for (const Run& run : bucket.runs) {
         clip_to<T>(run.bounds, values_of<T>(parameters_, 0, bucket, run));
         if (has_average()) clip_to<T>(run.bounds, values_of<T>(slots_, rule_.slots(), bucket, run));
       }
     });
+    if (is_cancelled && is_cancelled()) return;
+  }
 }
 
 bool ShardStore::apply(const Apply& action) {

@@ -110,10 +110,11 @@ class ShardStore {
   std::size_t slots() const { return rule_.slots() + (average_ > 0.0 ? 1 : 0); }
   bool has_average() const { return average_ > 0.0; }
   // Lets the averages begin as the present parameters. The constructor has done this for the initial values.
-  void begin_averages();
+  // Calls `is_cancelled` as the constructor does.
+  void begin_averages(const std::function<bool()>& is_cancelled = {});
   // Replaces each value outside its variable's bounds, and each such average, by the nearer bound. update does this for
-  // the values that it changes; values from a file need it.
-  void keep_bounds();
+  // the values that it changes; values from a file need it. Calls `is_cancelled` as the constructor does.
+  void keep_bounds(const std::function<bool()>& is_cancelled = {});
   std::span<float> slot(std::size_t i) { return slots_.floats().subspan(i * stride_, words_); }
   // Begins a copy of the parameters (array 0) and slots as they are now; later updates don't change the copy. Returns
   // false if the store has no memory for a copy, or if the previous copy isn't whole yet or is still lent.

@@ -115,6 +115,23 @@ TEST_F(ShardOriginTest, RestoreIsLeftBetweenTwoPieces) {
   }
 }
 
+// Each pass over a large shard takes long enough for the chief to take the shard for silent.
+TEST_F(ShardOriginTest, EachPassOverTheValuesCountsAsProgressAndCanBeLeft) {
+  const std::size_t buckets = buckets_of(job_.layout, ShardId(0)).size();
+  ASSERT_EQ(buckets, 3U);
+  std::size_t asked = 0;
+  ASSERT_TRUE(restore([&asked] { return ++asked == 0; }));
+  EXPECT_GT(asked, 2 * buckets) << "it reads the values, looks for a NaN, and keeps the bounds";
+  // The last pass leaves the rest undone without an error.
+  for (std::size_t last = 1; last <= asked - buckets; ++last) {
+    std::size_t now = 0;
+    const Status restored = restore([&now, last] { return ++now == last; });
+    ASSERT_FALSE(restored) << last;
+    EXPECT_EQ(restored.error().code, ErrorCode::kTemporary) << restored.error().message;
+    EXPECT_EQ(now, last);
+  }
+}
+
 TEST(ShardStore, InitialValuesAreLeftBetweenTwoBuckets) {
   const Layout layout = checkpoint::layout_of(checkpoint::small_model(), 1, 8);
   StoreOptions options;

@@ -210,6 +210,13 @@ TEST_F(Sharded, AnIndexThatNamesAMissingFileIsAnError) {
   EXPECT_THAT(error("/other", {}, ErrorCode::kNoInput), HasSubstr("model-00003-of-00003"));
 }
 
+TEST_F(Sharded, ReadingOfAnIndexCanBeCancelled) {
+  index(R"({"w0": "model-00003-of-00003.safetensors"})");
+  const auto weights = Weights::open(memory_, "/other", [] { return true; });
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().code, ErrorCode::kTemporary) << weights.error().message;
+}
+
 TEST_F(Sharded, AnIndexThatNamesAMissingTensorIsAnError) {
   index(R"({"w9": "model-00002-of-00002.safetensors"})");
   EXPECT_THAT(error("/other", {}, ErrorCode::kData), HasSubstr("has no w9"));
