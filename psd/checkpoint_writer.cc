@@ -111,9 +111,10 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
 }
 
 Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard, const ShardCopy& copy) {
-  const auto writer = attempt_.shards.find(shard);
-  if (attempt_.number != ticket || writer == attempt_.shards.end())
+  const auto found = attempt_.shards.find(shard);
+  if (attempt_.number != ticket || found == attempt_.shards.end())
     return fail(ErrorCode::kTemporary, "the checkpoint attempt is over");
+  auto writer = attempt_.shards.extract(found);  // closes the file when this function ends, also after an error
   checkpoint::ShardContent content;
   content.parameters = copy.array(0);
   for (std::size_t i = 1; i < copy.arrays(); ++i) content.slots.push_back(copy.array(i));
@@ -134,8 +135,7 @@ Result<FileEntry> CheckpointWriter::do_write(std::uint64_t ticket, ShardId shard
                     ", so the checkpoint isn't taken; go on from an earlier checkpoint, with a smaller learning rate "
                     "or with clipping");
   }
-  Result<FileEntry> file = writer->second.write(content, rest);
-  attempt_.shards.erase(writer);
+  Result<FileEntry> file = writer.mapped().write(content, rest);
   if (!file) return file;
   if (Status synced = files_.sync_directory(attempt_.folder); !synced) return tl::unexpected(synced.error());
   return file;

@@ -87,6 +87,7 @@ TEST_F(CheckpointWriterTest, ACopyWithANanIsNotWritten) {
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::kData);
   EXPECT_THAT(done.error().message, HasSubstr("has a NaN or an infinity in its parameters"));
+  EXPECT_EQ(files_.being_written(), 0) << "an open file keeps its disk space after the file is removed";
 }
 
 TEST_F(CheckpointWriterTest, ShardThatWasNotPreparedIsNotWritten) {
