@@ -377,14 +377,17 @@ update::SlotSpansOf<T> ShardStore::slots_of_run(const OwnBucket& bucket, const R
 // depend on the layout.
 std::optional<BucketId> ShardStore::prepare(const SumPlan& plan) {
   std::optional<BucketId> bad;
+  has_read_lent_ = false;
   std::fill(norms_.begin(), norms_.end(), update::LayerNorms());
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     OwnBucket& bucket = buckets_[id];
     if (bucket.words == 0) continue;
     if (bucket.is_owed) copy_owed(bucket);
     weigh(plan, BucketId(id));
-    const bool is_small = with_type(bucket.dtype, [&]<typename T>(T) { return prepare_runs<T>(bucket, plan); });
-    if (!is_small && !is_finite(bucket)) bad = BucketId(id);
+    for (const SumTerm& term : plan.terms)
+      has_read_lent_ = has_read_lent_ || !lent(term.landing, BucketId(id)).payload.empty();
+    bucket.is_small = with_type(bucket.dtype, [&]<typename T>(T) { return prepare_runs<T>(bucket, plan); });
+    if (!bucket.is_small && !is_finite(bucket)) bad = BucketId(id);
   }
   return bad;
 }
@@ -406,8 +409,11 @@ bool ShardStore::prepare_runs(const OwnBucket& bucket, const SumPlan& plan) {
 bool ShardStore::update(BucketId id, const UpdateAt& at, double scale, bool is_measured) {
   OwnBucket& bucket = buckets_[id.value];
   if (bucket.is_owed) copy_owed(bucket);
+  // prepare() has changed the slots, and has set is_small by them.
+  const bool are_slots_small = !rule_.is_by_variable() || bucket.is_small;
   bucket.is_small =
-      with_type(bucket.dtype, [&]<typename T>(T) { return update_runs<T>(bucket, at, scale, is_measured); });
+      with_type(bucket.dtype, [&]<typename T>(T) { return update_runs<T>(bucket, at, scale, is_measured); }) &&
+      are_slots_small;
   return bucket.is_small;
 }
 

@@ -80,7 +80,7 @@ class ShardStore {
   // For update rules that need norms of whole variables: the first half of the plan's update. Changes slots but no
   // parameters.
   std::optional<BucketId> prepare(const SumPlan& plan);
-  // Whether the newest apply() or sum_and_apply() has read memory of a worker.
+  // Whether the newest apply(), prepare() or sum_and_apply() has read memory of a worker.
   bool has_read_lent() const { return has_read_lent_; }
 
   // Whether an update of the bucket might give a number that isn't finite. `gradients`: the largest magnitude that the
@@ -149,6 +149,7 @@ class ShardStore {
     std::vector<Run> runs;
     bool is_owed = false;  // true: the copy that is being made still lacks this bucket
     // True: all parameters and slots were small (common/update/magnitude.h) after the newest update. False: not known.
+    // Between prepare() and the update: whether the slots are small.
     bool is_small = false;
   };
 

@@ -201,6 +201,30 @@ TEST_F(StoreWithState, OfTheLowestRankReplacesTheOthersInSync) {
   EXPECT_EQ(store.parameters(mixed)[3], 4.1F);
 }
 
+// The second moments are 1e31, and the parameters stay small.
+TEST(StoreWithLamb, LargeSlotsAreRememberedAndLentGradientsTold) {
+  const Layout layout = small_layout(1);
+  StoreOptions options;
+  options.train.mode = Mode::kSync;
+  options.train.optimizer.rule = Rule::kLamb;
+  options.places = 1;
+  ShardStore store(layout, ShardId(0), options, {});
+  const Landing staged{Landing::Kind::kStaging, Place(0), 0};
+  const BucketId first(0);
+  const std::vector<float> lent(store.parameters(first).size(), 1e17F);
+  for (std::uint32_t b = 1; b < layout.buckets.size(); ++b) std::ranges::fill(store.landing(staged, BucketId(b)), 1.0F);
+  store.lend(staged, first, ChannelId(1), lent, nullptr);
+  auto plan = std::make_shared<SumPlan>();
+  plan->terms.push_back(SumTerm{staged, 1});
+  plan->at.learning_rate = 0.1;
+  EXPECT_FALSE(store.prepare(*plan));
+  EXPECT_TRUE(store.has_read_lent());
+  for (std::uint32_t b = 0; b < layout.buckets.size(); ++b)
+    EXPECT_TRUE(store.sum_and_apply(SumAndApply{BucketId(b), plan}));
+  EXPECT_TRUE(store.may_overflow(first, 1.0));
+  EXPECT_FALSE(store.may_overflow(BucketId(1), 1.0));
+}
+
 // v3 has bounds, and v12 has none, though they share a bucket.
 TEST(StoreWithBounds, EachUpdateKeepsThem) {
   Layout layout = small_layout(1);
