@@ -1,6 +1,8 @@
 #include "common/dtype.h"
 
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "common/check.h"
 
@@ -42,6 +44,12 @@ std::optional<DType> dtype_of(const std::string& name) {
   for (std::size_t i = 0; i < kEntries.size(); ++i)
     if (name == kEntries[i].name) return static_cast<DType>(i);
   return std::nullopt;
+}
+
+bool represents(DType dtype, double number) {
+  if (dtype == DType::kFloat64 || std::isinf(number)) return !std::isnan(number);
+  return std::abs(number) <= std::numeric_limits<float>::max() &&
+         static_cast<double>(static_cast<float>(number)) == number;
 }
 
 }  // namespace disttrain

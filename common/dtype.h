@@ -19,4 +19,7 @@ std::size_t size_of(DType dtype);
 const char* to_string(DType dtype);
 std::optional<DType> dtype_of(const std::string& name);
 
+// Whether a value of the dtype, which is kFloat32 or kFloat64, represents the number exactly. False for a NaN.
+bool represents(DType dtype, double number);
+
 }  // namespace disttrain

@@ -225,6 +225,9 @@ static VariableSpec read_variable(schema::Variable::Reader r, std::uint64_t& ele
   if (!(variable.bounds.low <= variable.bounds.high))  // also if one of them is NaN
     malformed("the variable " + variable.name + " has bounds from " + std::to_string(variable.bounds.low) + " to " +
               std::to_string(variable.bounds.high));
+  if (!represents(variable.dtype, variable.bounds.low) || !represents(variable.dtype, variable.bounds.high))
+    malformed("the variable " + variable.name + " has bounds that aren't values of its dtype, " +
+              to_string(variable.dtype));
   const std::uint64_t product = checked_product(variable.shape, "variable " + variable.name);
   if (product > kMaxElements - elements)
     malformed("the model has more than " + std::to_string(kMaxElements) + " elements");

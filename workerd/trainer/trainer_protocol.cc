@@ -1,6 +1,5 @@
 #include "workerd/trainer/trainer_protocol.h"
 
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -64,13 +63,8 @@ double real_of(const json& value, const char* what) {
 
 Bounds bounds_of(const json& low, const json& high, const VariableSpec& variable) {
   const Bounds bounds{real_of(low, "a variable's smallest value"), real_of(high, "a variable's largest value")};
-  const auto is_exact = [&variable](double bound) {
-    if (variable.dtype == DType::kFloat64 || std::isinf(bound)) return true;
-    return std::abs(bound) <= std::numeric_limits<float>::max() &&
-           static_cast<double>(static_cast<float>(bound)) == bound;
-  };
-  if (!(bounds.low <= bounds.high) || !is_exact(bounds.low) || !is_exact(bounds.high) ||
-      variable.kind != VariableKind::kTrainable)
+  if (!(bounds.low <= bounds.high) || !represents(variable.dtype, bounds.low) ||
+      !represents(variable.dtype, bounds.high) || variable.kind != VariableKind::kTrainable)
     throw Wrong{"with bounds of the variable \"" + variable.name +
                 "\"; expected them for a trainable variable, in ascending order, and as values of its dtype"};
   return bounds;

@@ -142,6 +142,11 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
     model.model.variables[0].bounds = bounds;
     EXPECT_NE(why_refused(model).find("has bounds from"), std::string::npos);
   }
+  model.model.variables[0].dtype = DType::kFloat32;
+  for (const Bounds bounds : {Bounds{0.0, 1e300}, Bounds{-1e39, 0.0}, Bounds{0.1, 1.0}}) {
+    model.model.variables[0].bounds = bounds;
+    EXPECT_NE(why_refused(model).find("bounds that aren't values of its dtype, float32"), std::string::npos);
+  }
 
   model = filled<JobDescribed>();
   model.model.columns[1].shape = {std::uint64_t{1} << 20, std::uint64_t{1} << 20};
