@@ -9,7 +9,8 @@ namespace disttrain::checkpoint {
 
 class CancellableFiles final : public Files {
  public:
-  // `files` must outlive this object. `is_cancelled` may be called in every thread that uses this object.
+  // `files` must outlive this object. `is_cancelled` isn't empty, and may be called in every thread that uses this
+  // object.
   CancellableFiles(Files& files, IsCancelled is_cancelled) : files_(files), is_cancelled_(std::move(is_cancelled)) {}
 
   Result<std::unique_ptr<OutputFile>> create(const std::string& path) override;

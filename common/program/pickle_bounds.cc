@@ -10,8 +10,8 @@ namespace disttrain::program {
 
 namespace {
 
-// Follows the opcodes (Python's pickletools.py) of protocol 2 that libtorch writes. Of
-// each value it knows only which values it contains.
+// Follows the opcodes (Python's pickletools.py) of protocol 2 that libtorch writes. Of each value it knows only which
+// values it contains.
 class Machine {
  public:
   explicit Machine(std::string_view pickle) : rest_(pickle) {}

@@ -45,8 +45,8 @@ class Shard {
   // `outside` may not call handle().
   void handle(Instant now, const Event& event, Outside& outside);
   // Handles a push frame without copying the event. `payload` is in the memory that landing() returned, or
-  // was lent. Sets
-  // event.largest, and event.nonfinite if the payload has a NaN or an infinity, or if the update would give one.
+  // was lent. Sets event.largest, and event.nonfinite if the payload has a NaN or an infinity, or if the update would
+  // give one.
   void handle_push(Instant now, PushArrived& event, std::span<const float> payload, Outside& outside);
 
   std::span<const float> parameters(BucketId bucket) const { return store_.parameters(bucket); }

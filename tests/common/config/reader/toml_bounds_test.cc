@@ -75,8 +75,6 @@ TEST(TomlBounds, PlaceOfAnExcessIsTold) {
   EXPECT_EQ(excess->column, 32u);
 }
 
-// The library parses the deepest document that the bounds allow. The library's tree and ours are freed without a stack
-// overflow.
 // An assertion of toml++ fails for the first text, which ended the process.
 TEST(TomlBounds, ControlCharactersAreFoundWithTheirPlace) {
   for (const std::string& text :
@@ -91,6 +89,8 @@ TEST(TomlBounds, ControlCharactersAreFoundWithTheirPlace) {
   EXPECT_FALSE(find_excess("a = 1\t# \xc3\xb6\r\n"));
 }
 
+// The library parses the deepest document that the bounds allow. The library's tree and ours are freed without a stack
+// overflow.
 TEST(TomlBounds, DeepestDocumentIsParsed) {
   const std::string key = repeated("a.", 15) + "a";
   std::string text = "[" + key + "]\n" + key + " = ";
