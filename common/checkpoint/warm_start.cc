@@ -66,8 +66,8 @@ class Matching {
     }
     if (problems_ == 0) return matched;
     if (problems_ > kMostSaid) said_ += "\n  and " + std::to_string(problems_ - kMostSaid) + " more like these";
-    if (is_missing_)
-      said_ += "\n  the model uses none of these variables of the file: " + first_of(unused()) +
+    if (const std::vector<std::string> rest = unused(); is_missing_ && !rest.empty())
+      said_ += "\n  the model uses none of these variables of the file: " + first_of(rest) +
                "; map names with checkpoint.init_map = { \"NAME IN THE FILE\" = \"NAME IN THE MODEL\" }";
     return fail(ErrorCode::kConfig, "can't take the initial parameters from " + weights_.path() + ":" + said_);
   }
