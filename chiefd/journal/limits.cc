@@ -25,6 +25,7 @@ struct Bounder {
     cut(record.reason);
     if (record.root_cause) cut(record.root_cause->reason);
   }
+  void operator()(EvaluationsRecord& record) const { cut(record.early_end); }
   template <typename Other>
   void operator()(Other&) const {}
 };

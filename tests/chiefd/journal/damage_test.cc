@@ -292,8 +292,14 @@ TEST_F(JournalDamageTest, LongTextsOfPeersAreCutBeforeTheyAreWritten) {
     end.state = JobState::kFailed;
     end.reason = huge;
     end.root_cause = RootCause{TaskId{Role::kPs, 0}, huge};
-    const std::vector<Record> batch = {TermRecord{JournalId(77), Term(1)}, SubmittedRecord{JobId(1), "a", "text", 0},
-                                       EventRecord{1, JobId(1), "failed", "ps/0", 0, huge}, end,
+    EvaluationsRecord evaluations;  // its reason has the name of a metric
+    evaluations.job = JobId(1);
+    evaluations.early_end = huge;
+    const std::vector<Record> batch = {TermRecord{JournalId(77), Term(1)},
+                                       SubmittedRecord{JobId(1), "a", "text", 0},
+                                       EventRecord{1, JobId(1), "failed", "ps/0", 0, huge},
+                                       evaluations,
+                                       end,
                                        StateRecord{JobId(1), JobState::kFailed, huge}};
     const Status written = opened->file.append(batch);
     ASSERT_TRUE(written) << written.error().message;
