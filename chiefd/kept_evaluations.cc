@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "chiefd/journal/limits.h"
 #include "common/bounded_json.h"
+#include "common/checkpoint/job_folder.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -38,15 +40,21 @@ double finite_number(const Json& json, const char* key) {
   return value.get<double>();
 }
 
-std::string name_of(const Json& json, const char* key) {
-  const std::string name = json.at(key).get<std::string>();
-  if (name.find('/') != std::string::npos) throw std::invalid_argument("\"" + name + "\" isn't a checkpoint's name");
-  return name;
+// A path that is too long for the journal would end the chief.
+std::string path_in(const std::string& folder, const std::string& name) {
+  if (name.find('/') != std::string::npos) throw std::invalid_argument("it has a name with \"/\"");
+  std::string path = folder + "/" + name;
+  if (path.size() > kMaxJournalTextBytes) throw std::invalid_argument("it has a name that is too long");
+  return path;
 }
 
 KeptCheckpoint checkpoint_of(const Json& json, const std::string& folder) {
-  return {Generation(whole_number(json, "generation")), Step(whole_number(json, "step")),
-          folder + "/" + name_of(json, "name")};
+  const Generation generation(whole_number(json, "generation"));
+  const Step step(whole_number(json, "step"));
+  const std::string name = checkpoint::checkpoint_name(generation, step);
+  if (json.at("name").get<std::string>() != name)
+    throw std::invalid_argument("it has another name for the checkpoint " + name);
+  return {generation, step, path_in(folder, name)};
 }
 
 KeptEvaluations kept_of(const Json& json, const std::string& folder) {
@@ -66,8 +74,8 @@ KeptEvaluations kept_of(const Json& json, const std::string& folder) {
   found.counted = Step(whole_number(json, "counted"));
   found.without_progress =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(whole_number(json, "without_progress"), UINT32_MAX));
-  if (const std::string exported = name_of(json, "exported"); !exported.empty())
-    found.exported = folder + "/" + exported;
+  if (const std::string exported = json.at("exported").get<std::string>(); !exported.empty())
+    found.exported = path_in(folder, exported);
   return kept;
 }
 

@@ -16,7 +16,8 @@ inline constexpr std::uint64_t kMaxEvaluationsBytes = std::uint64_t{1} << 20;
 
 // Checkpoints are named without their folder, so the folder may be moved.
 std::string encode_evaluations(const KeptEvaluations& kept);
-// `folder` is the job's folder. Paths of checkpoints are then below this folder. Fails with kData.
+// `folder` is the job's folder. Paths of checkpoints are then below this folder, and short enough for the journal.
+// Fails with kData.
 Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::string& folder);
 
 }  // namespace disttrain::chiefd
