@@ -86,11 +86,13 @@ std::string encode_evaluations(const KeptEvaluations& kept) {
   Json evaluated = Json::array();
   for (const KeptCheckpoint& checkpoint : found.evaluated) evaluated.push_back(to_json(checkpoint));
   Json best = Json::array();
+  // Infinity has no form in JSON, so nothing infinite is kept. A job whose best value is infinite begins the comparison
+  // anew.
   for (const BestCheckpoint& one : found.best) {
+    if (!std::isfinite(one.value)) continue;
     best.push_back(to_json(one.checkpoint));
     best.back()["value"] = one.value;
   }
-  // Infinity has no form in JSON. A job whose best value is infinite begins the comparison anew.
   const bool is_finite = found.best_value && std::isfinite(*found.best_value);
   return Json{{"format", kEvaluationsFormat},
               {"metric", kept.metric},

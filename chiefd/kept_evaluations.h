@@ -14,7 +14,8 @@ namespace disttrain::chiefd {
 inline constexpr char kEvaluationsName[] = "evaluations.json";
 inline constexpr std::uint64_t kMaxEvaluationsBytes = std::uint64_t{1} << 20;
 
-// Checkpoints are named without their folder, so the folder may be moved.
+// Checkpoints are named without their folder, so the folder may be moved. decode_evaluations() can read each text that
+// this function returns. Infinite values are left out.
 std::string encode_evaluations(const KeptEvaluations& kept);
 // `folder` is the job's folder. Paths of checkpoints are then below this folder, and short enough for the journal.
 // Fails with kData.

@@ -44,6 +44,19 @@ TEST(KeptEvaluations, TheLongestTextIsReadBack) {
   EXPECT_EQ(*read, all);
 }
 
+TEST(KeptEvaluations, InfiniteValuesAreLeftOutAndTheOthersAreReadBack) {
+  KeptEvaluations all = found_earlier();
+  const double infinity = std::numeric_limits<double>::infinity();
+  all.found.best.insert(all.found.best.begin(), {checkpoint_at(1, 3), -infinity});
+  all.found.best.push_back({checkpoint_at(1, 4), infinity});
+  all.found.best_value = -infinity;
+  const auto read = decode_evaluations(encode_evaluations(all), kJobFolder);
+  ASSERT_TRUE(read) << read.error().message;
+  KeptEvaluations expected = found_earlier();
+  expected.found.best_value.reset();
+  EXPECT_EQ(*read, expected);
+}
+
 // The chief writes to its journal what it reads here, and ends if the journal refuses it.
 TEST(KeptEvaluations, NamesThatNoCheckpointHasAreRefused) {
   const auto refuses = [](const nlohmann::json& whole, const std::string& folder = kJobFolder) {
