@@ -101,14 +101,17 @@ const char* name_of(int signal) {
   }
 }
 
-// Writes a line such as "crashed: SIGSEGV at address 0x10, thread shard-0". If another process sent the signal
-// (systemd's watchdog does), the kernel delivers it to any thread that doesn't block it. The line then says that this
-// thread may not be at fault.
+// True if a process sent the signal, as systemd's watchdog does. The abort() of this process isn't sent.
+bool is_sent(int signal, const siginfo_t& info) {
+  return info.si_code <= 0 && (signal != SIGABRT || info.si_pid != ::getpid());
+}
+
+// Writes a line such as "crashed: SIGSEGV at address 0x10, thread shard-0". The kernel delivers a sent signal to
+// any thread that doesn't block it. The line then says that this thread may not be at fault.
 void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   text.add("crashed: ");
   text.add(name_of(signal));
-  const bool is_sent = info.si_code <= 0 && (signal != SIGABRT || info.si_pid != ::getpid());
-  if (is_sent) {
+  if (is_sent(signal, info)) {
     text.add(", sent by process ");
     text.add_number(static_cast<std::uint64_t>(info.si_pid));
   } else if (signal != SIGABRT) {
@@ -117,9 +120,9 @@ void add_headline(CrashText& text, int signal, const siginfo_t& info) {
   }
   char thread[16] = "";
   ::prctl(PR_GET_NAME, thread);
-  text.add(is_sent ? ", taken by the thread " : ", thread ");
+  text.add(is_sent(signal, info) ? ", taken by the thread " : ", thread ");
   text.add(thread);
-  if (is_sent) text.add("; another thread may be at fault");
+  if (is_sent(signal, info)) text.add("; another thread may be at fault");
   if (crash_report.why[0] == '\0') return;
   text.add(": ");
   text.add(crash_report.why.data());
@@ -185,7 +188,8 @@ void on_signal(int signal, siginfo_t* info, void*) {
   const pid_t self = ::gettid();
   pid_t first = 0;
   if (crash_report.reporter.compare_exchange_strong(first, self)) {
-    add_note();  // first, because the report may fail in a crashed process
+    // The note comes first, because the report may fail in a crashed process.
+    if (!is_sent(signal, *info)) add_note();
     tell(signal, *info);
   } else {
     // If another thread reports, wait until that thread ends the process. If this thread crashed again while it

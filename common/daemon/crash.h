@@ -20,7 +20,7 @@ enum class LogForm : std::uint8_t;
 void report_crashes(TaskId task, LogForm form);
 
 // From now on a crash also adds a line to this open file: the number that note_work() has set in the thread that
-// crashes. If that is 0, it adds nothing. The file must stay open.
+// crashes. If that is 0, or a process sent the signal, it adds nothing. The file must stay open.
 void note_crashes_in(int file);
 // Says for what this thread works from now on, such as a job's number.
 void note_work(std::uint32_t number);

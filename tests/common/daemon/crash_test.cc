@@ -1,8 +1,11 @@
 // A process that a bug ends first reports the bug. These tests check its report. Each crash happens in a child process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -82,6 +85,42 @@ TEST(CrashDeathTest, SentSignalNamesItsSender) {
   };
   EXPECT_EXIT(crash(), KilledBySignal(SIGSEGV),
               "crashed: SIGSEGV, sent by process [0-9]+, taken by the thread .*; another thread may be at fault");
+}
+
+// What a child process adds to its file of notes when `end` ends it.
+template <typename End>
+std::string note_of(int signal, End end) {
+  const int file = ::memfd_create("notes", MFD_CLOEXEC);
+  const auto crash = [file, end] {
+    report_as_text();
+    note_crashes_in(file);
+    std::thread([end] {
+      note_work(34);
+      end();
+    }).join();
+  };
+  EXPECT_EXIT(crash(), KilledBySignal(signal), "crashed: ");
+  std::array<char, 16> text{};
+  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
+  ::close(file);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+TEST(CrashDeathTest, CrashIsNotedWithTheWorkOfItsThread) {
+  EXPECT_EQ(note_of(SIGABRT, fail_check), "34\n");
+}
+
+TEST(CrashDeathTest, SentSignalIsNotNoted) {
+  const auto send = [] {
+    const pid_t daemon = ::getpid();
+    const pid_t thread = ::gettid();
+    if (::fork() == 0) {
+      ::syscall(SYS_tgkill, daemon, thread, SIGABRT);
+      ::_exit(0);
+    }
+    while (true) ::pause();
+  };
+  EXPECT_EQ(note_of(SIGABRT, send), "");
 }
 
 // The daemon doesn't call abort() itself: another process sends SIGABRT, as systemd's watchdog does.
