@@ -51,7 +51,6 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
         log.warn("TensorBoard's event files can't be written; training goes on: " + why);
       }) {
   JournalState state = std::move(setup.journal.state);
-  if (state.journal.value == 0) state.journal = JournalId(daemon::draw_number());
   for (const std::string& line : setup.journal.told) log_.warn(line);
   journal_ = std::make_unique<JournalWriter>(
       loop_, std::move(setup.journal.file),

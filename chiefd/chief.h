@@ -50,7 +50,7 @@ class Chief {
     std::string listen_address;
     // The address of the chief's /metrics page. "": the chief serves none.
     std::string metrics_address{};
-    JournalFile::Opened journal;
+    JournalFile::Opened journal;               // of a new journal too, the state has an id
     std::uint64_t seed = 0;                    // random
     Incarnation incarnation{};                 // of this process
     std::map<JobId, std::uint32_t> crashes{};  // see Cluster::Setup

@@ -80,8 +80,10 @@ int main(int argc, char** argv) {
       },
       daemon::kTriesWithoutEnd);
   if (!opened) return daemon::report(log, opened.error());
+  JournalId& journal_id = journal->state.journal;
+  if (journal_id.value == 0) journal_id = JournalId(daemon::draw_number());
 
-  const Result<chiefd::CrashBook> crashes = chiefd::CrashBook::open(cluster.chief.state_directory);
+  const Result<chiefd::CrashBook> crashes = chiefd::CrashBook::open(cluster.chief.state_directory, journal_id);
   if (crashes)
     daemon::note_crashes_in(crashes->file());
   else

@@ -117,6 +117,7 @@ class ChiefTest : public testing::Test {
     address_.clear();
     Result<JournalFile::Opened> journal = JournalFile::open(directory_);
     ASSERT_TRUE(journal) << journal.error().message;
+    journal->state.journal = JournalId(7);
     chief_ =
         std::make_unique<Chief>(loop_, *transport_, log_,
                                 Chief::Setup{.cluster = config_,
