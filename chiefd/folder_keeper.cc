@@ -28,17 +28,25 @@ std::int64_t wall_seconds() {
 // Which job's thread works in a folder. Shared by the threads.
 class FolderOwners {
  public:
+  struct Owner {
+    JobId job;
+    std::atomic<bool>& is_awaited;  // set when another job waits for the folder
+  };
   // Waits until no other job works in the folder. Returns false if `is_cancelled` has become true meanwhile.
-  bool take(const std::string& folder, JobId job, const std::atomic<bool>& is_cancelled) {
+  bool take(const std::string& folder, Owner owner, const std::atomic<bool>& is_cancelled) {
     std::unique_lock lock(mutex_);
-    const auto is_free = [&] { return owners_.emplace(folder, job).first->second == job; };
+    const auto is_free = [&] {
+      const Owner& there = owners_.emplace(folder, owner).first->second;
+      if (there.job != owner.job) there.is_awaited = true;
+      return there.job == owner.job;
+    };
     changed_.wait(lock, [&] { return is_cancelled || is_free(); });
     return !is_cancelled;
   }
   void release(JobId job) {
     {
       const std::lock_guard lock(mutex_);
-      std::erase_if(owners_, [job](const auto& entry) { return entry.second == job; });
+      std::erase_if(owners_, [job](const auto& entry) { return entry.second.job == job; });
     }
     changed_.notify_all();
   }
@@ -54,7 +62,7 @@ class FolderOwners {
  private:
   std::mutex mutex_;  // guards owners_, and the moment at which a flag is set
   std::condition_variable changed_;
-  std::map<std::string, JobId> owners_;  // by folder
+  std::map<std::string, Owner> owners_;  // by folder
 };
 
 // The thread of one job.
@@ -64,14 +72,14 @@ class FolderLane {
       : job_(job),
         owners_(owners),
         done_(done),
-        files_(files, [this] { return is_closed_ && !keeps_best_; }),
+        files_(files, [this] { return is_abandoned(); }),
         folder_(std::make_unique<JobFolder>(files_, wall_seconds)),
         work_(asio::make_work_guard(loop_)),
         thread_([this] {
           daemon::name_thread("folders");
           daemon::note_work(job_.value);
           loop_.run();
-          keeps_best_ = true;  // releasing the lock isn't abandoned
+          ends_ = Ends::kByItself;  // releasing the lock isn't abandoned
           folder_.reset();
           owners_.release(job_);
           is_over_ = true;
@@ -98,24 +106,43 @@ class FolderLane {
  private:
   template <typename Work>
   Result<FolderAnswer> carry_out(const Work& work) {
-    keeps_best_ = std::is_same_v<Work, KeepBest>;
+    constexpr bool kKeepsBest = std::is_same_v<Work, KeepBest>;
+    ends_ = kKeepsBest ? Ends::kWhenAwaited : Ends::kWhenClosed;
     if constexpr (std::is_same_v<Work, OpenFolder>) {
-      const std::string folder = work.directory + "/" + work.name;
-      if (!owners_.take(folder, job_, is_closed_)) return fail(ErrorCode::kTemporary, folder + ": the job has ended");
+      const std::string folder = follow(follow(work.directory) + "/" + work.name);
+      if (!owners_.take(folder, {job_, is_awaited_}, is_closed_))
+        return fail(ErrorCode::kTemporary, folder + ": the job has ended");
     }
     Result<FolderAnswer> answer = folder_->carry_out(work);
     // Some work goes on after an error of a file, such as the search for a checkpoint, which then finds an older one.
-    if (is_closed_ && !keeps_best_)
+    if (!is_abandoned()) return answer;
+    if constexpr (kKeepsBest) {
+      // The next job reads what the evaluations found, and exports the best checkpoint if this job hasn't.
+      ends_ = Ends::kByItself;
+      KeepBest rest;
+      rest.evaluations = work.evaluations;
+      if (rest.evaluations && answer && !answer->exported.empty()) rest.evaluations->found.exported = answer->exported;
+      return folder_->carry_out(rest);
+    } else {
       return fail(ErrorCode::kTemporary, "the work on the checkpoint folder was abandoned: its job has ended");
-    return answer;
+    }
+  }
+
+  // Two jobs may name one folder in two ways.
+  std::string follow(const std::string& path) { return files_.follow_links(path).value_or(path); }
+
+  bool is_abandoned() const {
+    return is_closed_ && (ends_ == Ends::kWhenClosed || (ends_ == Ends::kWhenAwaited && is_awaited_));
   }
 
   const JobId job_;
   FolderOwners& owners_;
   const std::function<void(FolderDone)>& done_;
   std::atomic<bool> is_closed_ = false;
+  std::atomic<bool> is_awaited_ = false;  // another job waits for the folder
   std::atomic<bool> is_over_ = false;
-  bool keeps_best_ = false;  // owned by the thread
+  // How the present work ends once the job has ended. Owned by the thread.
+  enum class Ends { kWhenClosed, kWhenAwaited, kByItself } ends_ = Ends::kWhenClosed;
   checkpoint::CancellableFiles files_;
   std::unique_ptr<JobFolder> folder_;  // owned by the thread
   asio::io_context loop_{1};

@@ -30,8 +30,9 @@ class FolderKeeper {
   FolderKeeper(const FolderKeeper&) = delete;
 
   void give(FolderWork work);
-  // The job has ended. Abandons its work (see checkpoint::CancellableFiles), except KeepBest, which keeps what the
-  // job's evaluations found. Then releases the folder's lock. Work that is abandoned ends with kTemporary.
+  // The job has ended. Abandons its work (see checkpoint::CancellableFiles), which then ends with kTemporary. KeepBest
+  // goes on, but its export is abandoned as soon as another job waits for the folder. What the job's evaluations found
+  // is kept all the same. Then releases the folder's lock.
   void close(JobId job);
 
  private:

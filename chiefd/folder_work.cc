@@ -357,6 +357,7 @@ std::optional<std::vector<KeptCheckpoint>> JobFolder::list() const {
 
 Result<FolderAnswer> JobFolder::carry_out(const KeepBest& work) {
   FolderAnswer answer;
+  (void)files_.remove_file(path_ + "/" + kBestName + ".new");  // a crash or an abandoned export may have left it
   if (!work.best.empty()) {
     const Status exported = export_best(work);
     if (exported)

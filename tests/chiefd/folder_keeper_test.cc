@@ -9,10 +9,13 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/common/checkpoint/small_job.h"
@@ -46,8 +49,9 @@ class FolderKeeperTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  void open(std::uint32_t job, const std::string& name) {
-    keeper_->give(FolderWork{JobId(job), Ticket(job), OpenFolder{folder_, name, false, 7, ""}});
+  void open(std::uint32_t job, const std::string& name) { open(job, folder_, name); }
+  void open(std::uint32_t job, const std::string& directory, const std::string& name) {
+    keeper_->give(FolderWork{JobId(job), Ticket(job), OpenFolder{directory, name, false, 7, ""}});
   }
   // Waits for the answer to this job's work.
   Result<FolderAnswer> answer(std::uint32_t job) {
@@ -65,10 +69,32 @@ class FolderKeeperTest : public testing::Test {
     const std::lock_guard lock(mutex_);
     return std::any_of(done_.begin(), done_.end(), [&](const FolderDone& done) { return done.job == JobId(job); });
   }
-  void hold_reads_of(const std::string& name) {
+  void hold_reads_of(const std::string& name, std::uint32_t job = 1) {
     files_.hold(Gate::kRead, folder_ + "/" + name);
-    open(1, name);
+    open(job, name);
     while (!files_.is_waiting()) std::this_thread::yield();
+  }
+  // Opens a folder as job 1, and begins to export its best checkpoint, whose path it returns. The export is held.
+  std::string begin_export() {
+    open(1, "free");
+    const auto opened = answer(1);
+    EXPECT_TRUE(opened) << opened.error().message;
+    files_.hold(Gate::kRead, "shard-");  // the export reads the shards
+    found_.found.best_value = 0.5;
+    keeper_->give(FolderWork{JobId(1), Ticket(9), KeepBest{opened->newest->path, false, {}, found_}});
+    while (!files_.is_waiting()) std::this_thread::yield();
+    return opened->newest->path;
+  }
+  // Waits until two threads of the keeper sleep: one is held, and the other waits for its folder.
+  static void until_threads_sleep() {
+    for (int asleep = 0; asleep != 2; std::this_thread::yield()) {
+      asleep = 0;
+      for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream file(task.path() / "stat");
+        const std::string stat{std::istreambuf_iterator<char>(file), {}};
+        if (stat.find("(folders) S ") != std::string::npos) ++asleep;
+      }
+    }
   }
 
   std::string folder_;
@@ -77,6 +103,7 @@ class FolderKeeperTest : public testing::Test {
   std::mutex mutex_;  // guards done_
   std::condition_variable changed_;
   std::vector<FolderDone> done_;
+  KeptEvaluations found_{"loss", false, {}};  // what job 1 has found
   std::unique_ptr<FolderKeeper> keeper_;
 };
 
@@ -115,25 +142,53 @@ TEST_F(FolderKeeperTest, AJobThatEndsWhileItWaitsForAFolderIsAnswered) {
   EXPECT_EQ(waited.error().code, ErrorCode::kTemporary);
 }
 
-TEST_F(FolderKeeperTest, WhatTheEvaluationsFoundIsKeptAlsoIfTheJobEnds) {
-  open(1, "free");
-  const auto opened = answer(1);
-  ASSERT_TRUE(opened) << opened.error().message;
-  files_.hold(Gate::kRead, "shard-");  // the export reads the shards
-  KeptEvaluations kept{"loss", false, {}};
-  kept.found.best_value = 0.5;
-  keeper_->give(FolderWork{JobId(1), Ticket(9), KeepBest{opened->newest->path, false, {}, kept}});
-  while (!files_.is_waiting()) std::this_thread::yield();
+// The next job may name the folder in another way.
+TEST_F(FolderKeeperTest, FolderIsWaitedForUnderAnotherNameToo) {
+  std::filesystem::create_directory_symlink(folder_, folder_ + "/link");
+  std::filesystem::create_directory_symlink("hung", folder_ + "/alias");
+  std::uint32_t job = 10;
+  for (const auto& [directory, name] :
+       {std::pair(folder_ + "/", "hung"), std::pair(folder_ + "/link/", "hung"), std::pair(folder_, "alias")}) {
+    hold_reads_of("hung", job);
+    keeper_->close(JobId(job));
+    open(job + 1, directory, name);
+    until_threads_sleep();
+    files_.let_go();
+    const auto next = answer(job + 1);
+    EXPECT_TRUE(next) << directory << "/" << name << ": " << next.error().message;
+    keeper_->close(JobId(job + 1));
+    job += 2;
+  }
+}
+
+TEST_F(FolderKeeperTest, ExportGoesOnWhenTheJobEnds) {
+  const std::string best = begin_export();
   keeper_->close(JobId(1));
   files_.let_go();
   const auto exported = answer(1);
   ASSERT_TRUE(exported) << exported.error().message;
-  EXPECT_EQ(exported->exported, opened->newest->path);
+  EXPECT_EQ(exported->exported, best);
   open(2, "free");
   const auto next = answer(2);
   ASSERT_TRUE(next) << next.error().message;
-  ASSERT_TRUE(next->evaluations);
-  EXPECT_EQ(next->evaluations->found.best_value, 0.5);
+  found_.found.exported = best;
+  EXPECT_EQ(next->evaluations, found_);
+}
+
+// A job whose folder isn't open in time fails.
+TEST_F(FolderKeeperTest, ExportOfAnEndedJobIsAbandonedForTheNextJobAndTheFindingsAreKept) {
+  begin_export();
+  keeper_->close(JobId(1));
+  open(2, "free");
+  until_threads_sleep();
+  files_.let_go();
+  const auto abandoned = answer(1);
+  ASSERT_TRUE(abandoned) << abandoned.error().message;
+  EXPECT_EQ(abandoned->exported, "");
+  const auto next = answer(2);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(next->evaluations, found_);
+  EXPECT_EQ(std::filesystem::exists(folder_ + "/free/best.safetensors"), false);
 }
 
 }  // namespace
