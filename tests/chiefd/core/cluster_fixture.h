@@ -173,8 +173,8 @@ class ClusterTest : public testing::Test {
     return std::get<Work>(found->work);
   }
 
-  // If true, tasks carry out the chief's orders. Tests can also turn off single answers.
   std::map<JobId, std::uint32_t> crashes_;  // of former chiefs
+  // If true, tasks carry out the chief's orders. Tests can also turn off single answers.
   bool obedient_ = true;
   bool answers_close_ = true;
   bool answers_fence_ = true;
