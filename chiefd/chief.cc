@@ -181,8 +181,7 @@ daemon::ServiceState Chief::state() const {
   const Instant now = daemon::now();
   std::size_t there = 0;
   const std::vector<TaskStatus> tasks = cluster_->tasks(now);
-  for (const TaskStatus& task : tasks)
-    there += task.state == TaskState::kReady || task.state == TaskState::kRunning || task.state == TaskState::kBusy;
+  for (const TaskStatus& task : tasks) there += is_up(task);
   state.status = std::to_string(there) + " of " + std::to_string(tasks.size()) + " tasks are up";
   const std::optional<JobId> id = cluster_->current_or_last();
   if (!id) return state;

@@ -19,10 +19,6 @@ double unix_time(double unix_now, const std::optional<Duration>& age) {
   return age ? unix_now - to_seconds(*age) : 0.0;
 }
 
-bool is_up(const TaskStatus& task) {
-  return task.state == TaskState::kReady || task.state == TaskState::kRunning || task.state == TaskState::kBusy;
-}
-
 void collect_evaluation(const std::string& job, const EvaluationStatus& evaluation, Page& page) {
   page.set(metrics::kEvaluationLoss, {job}, evaluation.loss);
   const std::optional<double> accuracy = value_of(evaluation.metrics, "accuracy");
@@ -32,6 +28,10 @@ void collect_evaluation(const std::string& job, const EvaluationStatus& evaluati
 }
 
 }  // namespace
+
+bool is_up(const TaskStatus& task) {
+  return task.state == TaskState::kReady || task.state == TaskState::kRunning || task.state == TaskState::kBusy;
+}
 
 ChiefMetrics::ChiefMetrics(const ClusterConfig& config, const Cluster& cluster)
     : config_(config),

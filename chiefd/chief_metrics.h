@@ -15,6 +15,9 @@
 
 namespace disttrain::chiefd {
 
+// True if the task is connected and works for this chief: ready, running or busy.
+bool is_up(const TaskStatus& task);
+
 class ChiefMetrics {
  public:
   // `config` and `cluster` must outlive this object.
