@@ -107,6 +107,10 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
   return point;
 }
 
+void append_sentence(std::string& text, const std::string& sentence) {
+  text += (text.empty() ? "" : "; ") + sentence;
+}
+
 // The workers have packages of their own, so a chief without one is no reason to fail the job.
 std::string without_program(const std::string& why) {
   return "checkpoints don't keep the job's program, so their exports will lack its frozen variables, aliases and "
@@ -195,7 +199,7 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
     path_ = directory_ + "/" + work.name;
     const auto aside = checkpoint::set_strays_aside(files_, path_, own_files());
     if (!aside) return tl::unexpected(aside.error());
-    for (const std::string& said : *aside) strays += (strays.empty() ? "" : "; ") + said;
+    for (const std::string& said : *aside) append_sentence(strays, said);
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
     if (!lock) return tl::unexpected(lock.error());
     lock_ = std::move(*lock);
@@ -219,8 +223,9 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   Result<FolderAnswer> answer = find(*marked, work.committed, work.columns);
   if (!answer) return answer;
   answer->program_warning = open_program(work.program);
+  if (!answer->warning.empty()) append_sentence(strays, answer->warning);
+  answer->warning = std::move(strays);
   read_evaluations(*answer);
-  if (!strays.empty()) answer->warning = strays + (answer->warning.empty() ? "" : "; ") + answer->warning;
   return answer;
 }
 
@@ -232,10 +237,9 @@ void JobFolder::read_evaluations(FolderAnswer& answer) const {
   if (kept)
     answer.evaluations = std::move(*kept);
   else
-    answer.warning +=
-        (answer.warning.empty() ? "" : "; ") +
-        ("the job compares its evaluations anew, because those of the earlier job in its folder are lost: " +
-         kept.error().message);
+    append_sentence(answer.warning,
+                    "the job compares its evaluations anew, because those of the earlier job in its folder are lost: " +
+                        kept.error().message);
 }
 
 Status JobFolder::keep_evaluations(KeptEvaluations kept, const std::string& exported) const {
@@ -337,9 +341,7 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
   answer.warning = mark_again();
   const CheckpointSection& section = work.config.checkpoint;
   const auto retained = checkpoint::retain(files_, path_, {section.keep, section.keep_every_steps, *path, work.pinned});
-  if (!retained)
-    answer.warning +=
-        (answer.warning.empty() ? "" : "; ") + ("older checkpoints couldn't be removed: " + retained.error().message);
+  if (!retained) append_sentence(answer.warning, "older checkpoints couldn't be removed: " + retained.error().message);
   answer.kept = list();
   return answer;
 }
