@@ -115,6 +115,10 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     return refuse(name + " is taken by the process that answers at " + task.hello.address +
                       " and took the place while this process was away",
                   ErrorCode::kTemporary, true);
+  if (task.misplaced && is_same_process(*task.misplaced, hello))
+    return refuse(name + " must run where the other tasks dial it: nobody listens at " + task.hello.address,
+                  ErrorCode::kTemporary, true);
+  task.misplaced.reset();
   std::erase_if(task.superseded, [&hello](const TaskHello& former) { return is_same_process(former, hello); });
   if (is_new && task.member.incarnation.value != 0) {
     if (!is_same_process(task.hello, hello)) task.superseded.push_back(task.hello);
@@ -135,6 +139,7 @@ void Tasks::join(Instant now, const TaskHello& hello, const std::string& peer_ho
     leavers_.erase(task.member.task);
     task.probing = false;
     task.probed_for_claim = false;
+    task.doubts_itself = false;
   }
   const bool was_silent = task.state == TaskState::kSilent;
   const std::string address = dialled_address(task, hello, peer_host);
@@ -259,6 +264,14 @@ void Tasks::accuse(TaskId accused, Actions& actions) {
   if (task != tasks_.end() && !is_given_up(task->second.state)) probe(task->second, actions);
 }
 
+void Tasks::doubt(TaskId id, Actions& actions) {
+  const auto task = tasks_.find(id);
+  if (task == tasks_.end() || is_given_up(task->second.state)) return;
+  // If a probe is under way already, its answer may be older. Then the task's next complaint counts.
+  if (!task->second.probing) task->second.doubts_itself = true;
+  probe(task->second, actions);
+}
+
 void Tasks::probe(Task& task, Actions& actions) {
   if (std::exchange(task.probing, true)) return;
   actions.push_back(Probe{task.member, task.hello.address});
@@ -276,6 +289,7 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
   Task& task = tasks_[done.member.task];
   task.probing = false;
   const bool is_for_claim = std::exchange(task.probed_for_claim, false) && task.claim;
+  const bool doubts_itself = std::exchange(task.doubts_itself, false);
   // A task keeps its place while the chief hears from it. A task that doesn't answer the probe may only be slow, so
   // only the heartbeat timeout makes it silent.
   const bool is_heard = task.connected && task.state != TaskState::kSilent;
@@ -294,6 +308,12 @@ void Tasks::finish_probe(const ProbeDone& done, Findings& findings, Actions& act
          findings, actions);
     findings.back().has_started_over = is_claim && is_same_process(task.hello, *task.claim);
     return;
+  }
+  if (is_heard && doubts_itself && done.outcome == ProbeOutcome::kRefused) {
+    task.misplaced = task.hello;
+    return lose(task, &Losses::silent,
+                "it runs, but nobody listens at " + task.hello.address + ", where the other tasks dial it", findings,
+                actions);
   }
   if (is_heard) return;
   if (task.claim && (done.outcome == ProbeOutcome::kRefused || task.state == TaskState::kSilent))

@@ -53,6 +53,8 @@ struct Task {
   // `kept_until`.
   std::optional<Member> heir;
   Instant kept_until;
+  bool doubts_itself = false;          // the process can't reach its own address, and the chief probes that address
+  std::optional<TaskHello> misplaced;  // the last process that isn't at the task's address
 
   bool is_there() const { return state == TaskState::kReady; }
   // Returns true if the chief may give new work to the task.
@@ -114,6 +116,9 @@ class Tasks {
   // threads stand still does no work.
   void hear(Instant now, const Member& member, const Heartbeat& heartbeat, Findings& findings);
   void accuse(TaskId accused, Actions& actions);
+  // The task can't reach its own address. If nobody listens there, as the probe then shows, the process runs elsewhere
+  // and is lost: the other tasks can't reach it either. It must end with kTemporary.
+  void doubt(TaskId task, Actions& actions);
   // Handles the result of a probe. If another process of the task answers at the address, the holder of the place is
   // gone. If no process listens at the address, the task is dead, unless the chief still hears from it: then the
   // address may be wrong. If there is no answer, a silent task loses its place to a process that claims the place.

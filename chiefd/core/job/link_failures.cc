@@ -41,8 +41,9 @@ void LinkFailures::on_accusation(Turn& turn, const Member& from, const Accusatio
   const Links::Link link{from.task, accusation.accused};
   if (accusation.withdrawn) return mend(turn, link);
   if (accusation.generation != generation_.number() || turn.tasks.find(accusation.accused) == nullptr) return;
+  if (accusation.accused == from.task) return turn.tasks.doubt(from.task, turn.actions);
   turn.tasks.accuse(accusation.accused, turn.actions);
-  if (accusation.accused.role != Role::kPs || accusation.accused == from.task) return;
+  if (accusation.accused.role != Role::kPs) return;
   // In stage kRegather the job has given up the shards of its last generation. A complaint of a ps is about these
   // shards, and says nothing about the shards of the next generation.
   if (!has_channels() || (from.task.role == Role::kPs && stage_.is(Stage::kRegather))) return;

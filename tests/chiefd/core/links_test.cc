@@ -283,6 +283,28 @@ TEST_F(LinksTest, JoinerThatAPsRefusesIsNotBlamedAndJoinsLater) {
   EXPECT_EQ(status(job).state, JobState::kRunning);
 }
 
+// The process runs on another host than the one where the cluster file lists ps/0. So no task reaches it.
+TEST_F(LinksTest, PsThatIsNotAtItsAddressLosesItsPlace) {
+  const JobId job = train(job_config("a"), 2);
+  accuse(job, ps(0), ps(0), seconds(1));
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kAnswered, member(ps(0))});
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << "it doesn't complain any more";
+  accuse(job, ps(0), ps(0), seconds(2));
+  step(ProbeDone{member(ps(0)), ProbeOutcome::kRefused});
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  EXPECT_NE(event("task_lost").find("it runs, but nobody listens at"), std::string::npos) << event("task_lost");
+  task_refused_.reset();
+  hello(ps(0), 88);
+  ASSERT_TRUE(task_refused_) << "the same process";
+  EXPECT_EQ(task_refused_->code, ErrorCode::kTemporary);
+  EXPECT_TRUE(task_refused_->ends);
+  pid_of_[ps(0)] = 77;
+  restart(ps(0));
+  pass(seconds(10));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 // The accusations are about a generation that an earlier chief began. This chief doesn't continue that generation, so
 // it ignores them.
 TEST_F(LinksTest, AccusationsBeforeTheShardsAreMadeSayNothing) {
