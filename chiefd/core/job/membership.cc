@@ -34,6 +34,9 @@ Membership::Membership(JobParts& parts)
 
 void Membership::lose(Turn& turn, const Member& worker, const std::string& why, Loss loss) {
   forget_predecessors(worker);
+  // A worker that hasn't begun yet is waited for only if it holds a rank.
+  const bool is_waited_for =
+      setup_.waits_for_lost() && (!workers_.is_joining(worker) || workers_.has_rank(worker.task));
   const bool had_finished = workers_.lose(worker);
   candidates_.unprepare(worker);
   loans_.forget(worker);
@@ -48,7 +51,7 @@ void Membership::lose(Turn& turn, const Member& worker, const std::string& why, 
   std::vector<Member> others = workers_.roster().members;
   // With job.on_worker_loss = "wait", the roster keeps the lost worker until the next process of its task joins. The
   // job makes no step before that.
-  if (setup_.waits_for_lost() && !condition_.is_stopping() && !had_finished)
+  if (is_waited_for && !condition_.is_stopping() && !had_finished)
     fences_.fence(turn, worker, std::nullopt);
   else if (std::erase(others, worker) > 0)
     change_roster(turn, std::move(others), worker);

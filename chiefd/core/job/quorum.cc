@@ -92,8 +92,12 @@ bool Quorum::is_barred(const Task& task) const {
 }
 
 bool Quorum::can_do_without(const Tasks& tasks, TaskId worker, Instant now) const {
-  const std::vector<TaskId>& ranks = workers_.ranks();
-  if (std::find(ranks.begin(), ranks.end(), worker) != ranks.end()) return false;
+  const std::vector<Member>& members = workers_.roster().members;
+  const bool is_waited_for =
+      setup_.waits_for_lost() && std::any_of(members.begin(), members.end(), [&](const Member& member) {
+        return member.task == worker && workers_.is_lost(member);
+      });
+  if (workers_.has_rank(worker) || is_waited_for) return false;
   const auto others = std::count_if(tasks.all().begin(), tasks.all().end(), [&](const auto& entry) {
     const auto& [id, task] = entry;
     return id.role == Role::kWorker && id != worker && task.is_there() && !candidates_.is_left_out(task) &&

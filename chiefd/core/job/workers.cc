@@ -30,6 +30,10 @@ const Roster& Workers::change(std::vector<Member> members) {
   return roster_;
 }
 
+bool Workers::has_rank(TaskId worker) const {
+  return std::find(ranks_.begin(), ranks_.end(), worker) != ranks_.end();
+}
+
 void Workers::fix_ranks(const std::vector<Member>& members) {
   for (const Member& worker : members) ranks_.push_back(worker.task);
 }

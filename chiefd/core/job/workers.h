@@ -35,6 +35,7 @@ class Workers {
   // Otherwise empty.
   const std::vector<TaskId>& ranks() const { return ranks_; }
   void fix_ranks(const std::vector<Member>& members);
+  bool has_rank(TaskId worker) const;
 
   // ---- the generation
   // All workers that were in a roster of this generation, including lost ones.

@@ -159,6 +159,44 @@ TEST_F(StartFailuresTest, RankOfAWorkerThatDiesAsItDescribesTheJobIsKept) {
 }
 
 // The losses are so far apart that job.max_restarts never counts two of them.
+// worker/2 isn't among the workers with which the job has begun.
+TEST_F(StartFailuresTest, JobThatWaitsForItsWorkersDoesNotWaitForOneThatCannotJoin) {
+  config_.allow_unlisted_workers = true;
+  start_chief(1, 2);
+  hello_all();
+  JobConfig config = job_config("a");
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = submit(config);
+  ASSERT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  obedient_ = false;
+  hello(worker(2));
+  say(worker(2), JobDescribed{job, model_, records_, 0});
+  ASSERT_EQ(sent<OpenJob>(worker(2)).size(), 1u);
+  say(worker(2), TaskFailed{job, generation(job), ErrorCode::kFailed, "it has too little memory"});
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
+}
+
+// worker/2 has joined the job and trained. Its next process lacks something at first.
+TEST_F(StartFailuresTest, JobThatWaitsForAWorkerAsksItAgain) {
+  config_.allow_unlisted_workers = true;
+  start_chief(1, 2);
+  hello_all();
+  JobConfig config = job_config("a");
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = submit(config);
+  hello(worker(2));
+  ASSERT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), 3u);
+  kill(worker(2));
+  ASSERT_EQ(status(job).state, JobState::kPaused);
+  obedient_ = false;
+  restart(worker(2));
+  say(worker(2), TaskFailed{job, Generation(0), ErrorCode::kNoInput, "train.csv isn't there"});
+  obedient_ = true;
+  pass(seconds(60));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(StartFailuresTest, JobThatRollsBackAgainAndAgainFails) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 1;
