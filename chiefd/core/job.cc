@@ -343,7 +343,7 @@ void Job::advance_training(Turn& turn) {
   for (const auto& [member, since] : std::map(parts.workers.joining()))
     if (turn.now - std::max(since, parts.work_clock.worked_at(turn.tasks, member)) > parts.setup.timeouts.setup)
       parts.membership.lose(turn, member, "it didn't open the job in time");
-  parts.training.call_back_finished(turn);
+  parts.training.review_finished(turn);
   parts.membership.join_prepared(turn);
   parts.quorum.check(turn);
   parts.leaving.advance(turn);

@@ -83,6 +83,7 @@ void TrainingRun::on_worker_finished(Turn& turn, const Member& from, const Worke
   // The worker leaves before its work is done. The other workers, or the next process of its task, do the rest.
   if (workers_.was_told_to_stop(from) && !condition_.is_stopping()) return workers_.note_stopped(from);
   if (!workers_.finish(from)) return;
+  idle_since_.reset();
   loans_.forget(from);
   check_end(turn);
   // In sync, other workers of a job that is being stopped may be within a step that this worker won't take part in. A
@@ -103,20 +104,31 @@ void TrainingRun::check_end(Turn& turn) {
     ending_.on_all_finished(turn);
 }
 
-bool TrainingRun::lacks_workers_for_the_rest() const {
-  return stage_.is(Stage::kTrain) && !condition_.is_stopping() && !pauses_.is_short() &&
-         setup_.config().data.sharding == Sharding::kLease && loans_.is_allowed() && !loans_.is_complete() &&
-         workers_.unfinished().empty() && workers_.has_living();
+// Returns true if the roster has workers that have finished, although records are left.
+bool TrainingRun::waits_for_finished() const {
+  if (!stage_.is(Stage::kTrain) || condition_.is_stopping() || pauses_.is_short()) return false;
+  if (setup_.config().data.sharding != Sharding::kLease || !loans_.is_allowed() || loans_.is_complete()) return false;
+  if (workers_.unfinished().empty()) return workers_.has_living();
+  const std::vector<Member> living = workers_.living();
+  return setup_.is_sync() && !setup_.waits_for_lost() &&
+         std::any_of(living.begin(), living.end(),
+                     [this](const Member& worker) { return !workers_.is_unfinished(worker); });
 }
 
-// In sync, a worker finishes when it has used up the last block of its roster. It may do so just before it hears of the
-// roster without a lost worker, whose records are then lent again. The pause lets the pacer report the last steps.
-void TrainingRun::call_back_finished(Turn& turn) {
-  if (!lacks_workers_for_the_rest()) return idle_since_.reset();
+// In sync, a worker finishes when it has used up the last block of its roster. It may do so just before it hears of a
+// roster without a lost worker, or with one that has joined. Then records are lent again. The pause lets the pacer
+// report the last steps.
+void TrainingRun::review_finished(Turn& turn) {
+  if (!waits_for_finished()) return idle_since_.reset();
   if (!idle_since_) idle_since_ = turn.now;
   if (turn.now - *idle_since_ < setup_.timeouts.silent + setup_.timeouts.heartbeat) return;
   idle_since_.reset();
-  for (const Member& worker : workers_.living())
+  std::vector<Member> finished = workers_.living();
+  const auto begin = std::stable_partition(finished.begin(), finished.end(),
+                                           [this](const Member& worker) { return workers_.is_unfinished(worker); });
+  const std::vector<Member> unfinished(finished.begin(), begin);
+  if (!unfinished.empty()) return void(membership_.change_roster(turn, unfinished, std::nullopt));
+  for (const Member& worker : finished)
     membership_.lose(turn, worker, "it has finished, but records of a lost worker are left; it joins again",
                      Loss::kLeft);
 }

@@ -40,15 +40,16 @@ class TrainingRun {
 
   // Ends the training if all workers have finished, or if neither a worker nor any work is left.
   void check_end(Turn& turn);
-  // At each tick. If all workers have finished but records are left, because a worker was lost at the end, removes
-  // those that are there. They come back as other members, and do the rest.
-  void call_back_finished(Turn& turn);
+  // At each tick. Workers may have finished although records are left, because a worker was lost or has joined at the
+  // end. In sync the others go on without them. If all have finished, removes those that are there: they come back as
+  // other members, and do the rest.
+  void review_finished(Turn& turn);
   // True if a worker is evaluating. The other workers may wait for it.
   bool is_evaluating(const Tasks& tasks) const;
 
  private:
   void note_pacer(Turn& turn, const PacerReport& report);
-  bool lacks_workers_for_the_rest() const;
+  bool waits_for_finished() const;
 
   const JobSetup& setup_;
   StageWait& stage_;
@@ -71,7 +72,7 @@ class TrainingRun {
   Launch& launch_;
   Ending& ending_;
 
-  std::optional<Instant> idle_since_;  // all workers have finished, but records are left
+  std::optional<Instant> idle_since_;  // since when waits_for_finished(), and no other worker has finished
 };
 
 }  // namespace disttrain::chiefd

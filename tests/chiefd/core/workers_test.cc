@@ -44,6 +44,22 @@ TEST_F(WorkersTest, FinishedWorkerIsCalledBackForTheRecordsOfALostOne) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
+// worker/0 finishes when the chief has just made a roster with it and with worker/1, which has come back.
+TEST_F(WorkersTest, FinishedWorkerIsTakenOutOfTheRosterThatHasAnotherOne) {
+  const JobId job = train(job_config("a", Mode::kSync));
+  for (int i = 0; i < 100; ++i) ask(job, worker(0));
+  report_pacer(49, 0, {EpochLedger{0, {{0, 980}}}});
+  kill(worker(1));
+  restart(worker(1));
+  ASSERT_EQ(sent<SetRoster>(ps(0)).back().roster.members, (std::vector<Member>{member(worker(0)), member(worker(1))}));
+  finish(job, worker(0));
+  report_pacer(49, 0, {EpochLedger{0, {{0, 980}}}});
+  pass(seconds(5));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(1))});
+  EXPECT_TRUE(sent<CloseJob>(worker(0)).empty());
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(WorkersTest, RosterIsDurableBeforeThePacerHearsOfIt) {
   train(job_config("a"));
   disk_is_held_ = true;
