@@ -1,10 +1,11 @@
 #include "common/program/pickle_bounds.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "common/program/chains.h"
 
 namespace disttrain::program {
 
@@ -161,32 +162,11 @@ class Machine {
     return end != std::string_view::npos && skip(end + 1);
   }
 
-  // The depth of each value is known when those of all values in it are, so this begins at the innermost ones.
   std::optional<std::string> deepest() const {
-    std::vector<std::uint32_t> awaited(values_, 0);  // values in it whose depth isn't known
-    std::vector<std::size_t> ends(values_ + 1, 0);   // of the values around it, in `around`
-    for (const auto& [outer, inner] : inside_) {
-      ++awaited[outer];
-      ++ends[inner + 1];
-    }
-    for (std::size_t value = 0; value < values_; ++value) ends[value + 1] += ends[value];
-    std::vector<std::uint32_t> around(inside_.size());
-    for (const auto& [outer, inner] : inside_) around[ends[inner]++] = outer;
-    std::vector<std::uint32_t> depth(values_, 1);
-    std::vector<std::uint32_t> known;
-    for (std::uint32_t value = 0; value < values_; ++value)
-      if (awaited[value] == 0) known.push_back(value);
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      const std::size_t begin = known[i] == 0 ? 0 : ends[known[i] - 1];
-      for (std::size_t at = begin; at < ends[known[i]]; ++at) {
-        const std::uint32_t outer = around[at];
-        depth[outer] = std::max(depth[outer], depth[known[i]] + 1);
-        if (depth[outer] > kMaxPickleNesting)
-          return "its values are nested deeper than " + std::to_string(kMaxPickleNesting) + " levels";
-        if (--awaited[outer] == 0) known.push_back(outer);
-      }
-    }
-    if (known.size() < values_) return "a value contains itself";
+    const Chains chains = chains_of(std::vector<std::uint32_t>(values_, 1), inside_);
+    if (chains.heaviest > kMaxPickleNesting)
+      return "its values are nested deeper than " + std::to_string(kMaxPickleNesting) + " levels";
+    if (chains.endless > 0) return "a value contains itself";
     return std::nullopt;
   }
 

@@ -154,6 +154,7 @@ class TorchScript final : public TorchProgram {
     const std::vector<program::Member>& members = package_->file().members();
     bool are_same = reader.getAllRecords().size() == members.size();
     std::uint64_t room = kMaxCodeBytes;
+    program::CodeBounds code;
     for (const program::Member& member : members) {
       const std::string in_folder = member.name.substr(member.name.find('/') + 1);
       are_same = are_same && reader.hasRecord(in_folder) && reader.getRecordSize(in_folder) == member.bytes &&
@@ -171,13 +172,16 @@ class TorchScript final : public TorchProgram {
       const Result<std::string> content = package_->file().unpack(member, room);
       if (!content) return tl::unexpected(content.error());
       room -= content->size();
-      const auto deep = is_code     ? program::find_deep_code(*content)
+      const auto deep = is_code     ? code.add(member.name, *content)
                         : is_pickle ? program::find_deep_pickle(*content)
                                     : std::nullopt;
       if (deep)
         return fail(ErrorCode::kData, package_->path() + ": member " + printable(member.name) +
                                           " can't be loaded: " + *deep + "; export the model again");
     }
+    if (const auto chain = code.find_long_chain())
+      return fail(ErrorCode::kData,
+                  package_->path() + ": its code can't be loaded: " + *chain + "; export the model again");
     return {};
   }
 
