@@ -171,7 +171,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   void act_on(const Apply&) {}
   void act_on(const SetParameters&) {}
   void act_on(const SumAndApply&) {}
-  void act_on(const MeasureNorm&) {}
+  void act_on(const JudgeStep&) {}
   void act_on(const PrepareUpdate&) {}
 
   std::vector<std::unique_ptr<WorkerChannel>>::iterator position(ChannelId channel);

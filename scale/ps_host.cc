@@ -232,9 +232,9 @@ void PsHost::act(Shard& shard, const psd::Fenced& action) {
   tell_chief(WorkerFenced{job_, generation_, shard.id, action.worker, action.last_sequence, action.last_clock});
 }
 
-// The norm is small, so nothing is clipped.
-void PsHost::act(Shard& shard, const psd::MeasureNorm&) {
-  handle(shard, psd::NormMeasured{0.0});
+// The norm is small, so nothing is clipped, and all numbers are finite.
+void PsHost::act(Shard& shard, const psd::JudgeStep&) {
+  handle(shard, psd::StepJudged{0.0});
 }
 
 void PsHost::act(Shard& shard, const psd::FailJob& action) {

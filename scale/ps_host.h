@@ -63,7 +63,7 @@ class PsHost final : public TaskHost {
   void act(Shard& shard, const psd::SendNews& action);
   void act(Shard& shard, const psd::RosterTaken& action);
   void act(Shard& shard, const psd::Fenced& action);
-  void act(Shard& shard, const psd::MeasureNorm& action);
+  void act(Shard& shard, const psd::JudgeStep& action);
   void act(Shard&, const psd::ReportNow&) { tell_chief(make_heartbeat()); }
   void act(Shard& shard, const psd::FailJob& action);
   template <typename Other>

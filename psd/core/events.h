@@ -70,10 +70,10 @@ struct PullArrived {
   Pull pull;
 };
 
-// The store's answer to the action MeasureNorm. No other event comes between this action and the answer.
-struct NormMeasured {
-  double norm2 = 0.0;
-  bool finite = true;  // false: the step would give parameters or slots that aren't finite
+// The store's answer to the action JudgeStep. No other event comes between this action and the answer.
+struct StepJudged {
+  double norm2 = 0.0;  // 0 without JudgeStep::clips
+  bool finite = true;  // false: the step would give parameters or slots that aren't finite; true with JudgeStep::clips
 };
 
 // An update has given parameters or slots that aren't finite, although the store didn't foresee it. The parameters
@@ -146,7 +146,7 @@ struct MarksAwaited {
   Duration longest{};
 };
 
-using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, NormMeasured, UpdateFailed,
+using Event = std::variant<ChannelOpened, ChannelClosed, PushArrived, PullArrived, StepJudged, UpdateFailed,
                            StagedArrived, CommitArrived, NewsArrived, PeerOpened, RosterSet, Fence, AttemptPrepared,
                            AttemptAbandoned, CutOrdered, CutArrived, MarkArrived, MarksAwaited>;
 
@@ -203,7 +203,7 @@ struct SumPlan {
   std::vector<SumTerm> terms;
   double scale = 1.0;
   UpdateAt at;
-  bool is_measured = false;  // true: the store still has this plan's sum, from the newest MeasureNorm
+  bool is_measured = false;  // true: the store still has this plan's sum, from the newest JudgeStep
 };
 
 // Updates the bucket with the plan's mean gradient. All buckets of a step share one plan.
@@ -214,8 +214,8 @@ struct SumAndApply {
 
 // Finds out whether the plan's update would give only finite numbers, without changing anything. If `clips` is true,
 // computes the squared norm of the plan's mean gradient over all buckets of the shard instead, and keeps the sum for
-// SumAndApply: the scale, and so the update, isn't known yet. The store answers with NormMeasured.
-struct MeasureNorm {
+// SumAndApply: the scale, and so the update, isn't known yet. The store answers with StepJudged.
+struct JudgeStep {
   std::shared_ptr<const SumPlan> plan;
   bool clips = false;
 };
@@ -308,7 +308,7 @@ struct FailJob {
   std::string reason;
 };
 
-using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SetParameters, SumAndApply, MeasureNorm, PrepareUpdate,
+using Action = std::variant<Admit, Refuse, CloseChannel, Apply, SetParameters, SumAndApply, JudgeStep, PrepareUpdate,
                             Reply, SendAcknowledge, SendStaged, SendCommit, SendNews, SendMarkTaken, SendCut,
                             CopyForCheckpoint, MarksGivenUp, Fenced, RosterTaken, ReportNow, StepCounted, FailJob>;
 using Actions = std::vector<Action>;

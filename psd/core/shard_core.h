@@ -80,7 +80,7 @@ class ShardCore {
   void on(Instant now, const ChannelClosed& event, Actions& actions);
   void on(Instant now, const PushArrived& event, Actions& actions);
   void on(Instant now, const PullArrived& event, Actions& actions);
-  void on(Instant now, const NormMeasured& event, Actions& actions);
+  void on(Instant now, const StepJudged& event, Actions& actions);
   void on(Instant now, const UpdateFailed& event, Actions& actions);
   void on(Instant now, const StagedArrived& event, Actions& actions);
   void on(Instant now, const CommitArrived& event, Actions& actions);
@@ -192,8 +192,8 @@ class ShardCore {
   Clocks clocks_;                                // ssp
   Staging staging_;                              // sync
   Staged reported_;                              // sync: the last report to the pacer about the open step
-  bool measuring_ = false;                       // sync: true: the store is measuring the norm of reported_
-  std::shared_ptr<SumPlan> measured_;            // sync: the plan of reported_, if its norm is measured; else null
+  bool judging_ = false;                         // sync: true: the store hasn't answered JudgeStep for reported_ yet
+  std::shared_ptr<SumPlan> judged_;              // sync: the plan of reported_, if the store judges it; else null
   std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: all plans; a plan that no action refers to is reused
   std::vector<MemberState*> waiting_;            // sync: memory of apply_and_answer()
   SyncDecider decider_;                          // pacer, sync

@@ -51,12 +51,12 @@ void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome 
 // step may already be staged too.
 void ShardCore::advance_sync(Instant now, Actions& actions) {
   do {
-    if (measuring_ || finished() || failed_) return;
+    if (judging_ || finished() || failed_) return;
     // With job.on_worker_loss = "wait" no step is committed without the lost worker. Its replacement does this step, so
     // the job's result has the same bits as without the loss.
     if (waits_for_lost_ && members_.active().size() < members_.roster().members.size()) return;
     if (auto staged = staged_set()) report_staged(*staged, actions);
-    if (measuring_) return;  // the event NormMeasured calls this function again
+    if (judging_) return;  // the event StepJudged calls this function again
     if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && reported_.step == version_.next()) {
       const Commit own{reported_.step, members_.roster().version, reported_.members, 1.0, false};
       commit_sync(now, own, actions);
@@ -93,11 +93,11 @@ std::optional<Staged> ShardCore::staged_set() const {
 
 void ShardCore::report_staged(const Staged& staged, Actions& actions) {
   reported_ = staged;
-  measured_.reset();
+  judged_.reset();
   if (!staged.nonfinite) {
-    if (measured_ = plan_sum(staged.members, staged.step); measured_ != nullptr) {
-      measuring_ = true;
-      actions.push_back(MeasureNorm{measured_, clips()});
+    if (judged_ = plan_sum(staged.members, staged.step); judged_ != nullptr) {
+      judging_ = true;
+      actions.push_back(JudgeStep{judged_, clips()});
       return;
     }
   }
@@ -107,9 +107,9 @@ void ShardCore::report_staged(const Staged& staged, Actions& actions) {
     actions.push_back(SendStaged{staged});
 }
 
-void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
-  if (!measuring_) return;
-  measuring_ = false;
+void ShardCore::on(Instant now, const StepJudged& event, Actions& actions) {
+  if (!judging_) return;
+  judging_ = false;
   reported_.norm2 = event.norm2;
   reported_.nonfinite = !event.finite;
   if (is_pacer())
@@ -122,7 +122,7 @@ void ShardCore::on(Instant now, const NormMeasured& event, Actions& actions) {
 // Repeats the shard's last report. If the link was broken when the shard sent it, the pacer never got it and would wait
 // for ever.
 void ShardCore::report_staged_again(Actions& actions) const {
-  if (reported_.step == version_.next() && !measuring_) actions.push_back(SendStaged{reported_});
+  if (reported_.step == version_.next() && !judging_) actions.push_back(SendStaged{reported_});
 }
 
 void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
@@ -185,8 +185,8 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
 // 3. A and B lease records under roster 4 and push step 11 again.
 void ShardCore::begin_step_anew(Actions& actions) {
   reported_ = {};
-  measuring_ = false;
-  measured_.reset();
+  judging_ = false;
+  judged_.reset();
   if (is_pacer()) decider_.forget();
   const RosterVersion roster = members_.roster().version;
   for (MemberState* member : members_.active()) {
@@ -217,8 +217,8 @@ bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions)
   }
   const std::shared_ptr<const SumPlan> plan = plan_commit(commit);
   version_ = commit.step;
-  measuring_ = false;
-  measured_.reset();
+  judging_ = false;
+  judged_.reset();
   settle_outcomes(commit);
   if (tells_visits_) tell_visits(commit, actions);
   apply_and_answer(commit.skip && !DISTTRAIN_MUTANT(kVetoPerShard) ? nullptr : plan, actions);
@@ -260,8 +260,8 @@ std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) 
 // Plans the sum for a commit. If the pacer chose the set that this shard has reported, its plan is there. With clipping
 // the plan then uses the sum from the measurement of the norm, so that the store reads the gradients only once.
 std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
-  const bool is_same = measured_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
-  const std::shared_ptr<SumPlan> plan = is_same ? measured_ : plan_sum(commit.members, commit.step);
+  const bool is_same = judged_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
+  const std::shared_ptr<SumPlan> plan = is_same ? judged_ : plan_sum(commit.members, commit.step);
   if (plan == nullptr) return nullptr;
   plan->at = update_at();
   plan->scale = commit.scale;

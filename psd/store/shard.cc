@@ -42,7 +42,7 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
   is_handling_ = true;
   actions_.clear();
   core_.step(now, event, actions_);
-  for (std::size_t i = 0; i < actions_.size(); ++i) {  // NormMeasured appends actions
+  for (std::size_t i = 0; i < actions_.size(); ++i) {  // StepJudged appends actions
     if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
       const BucketId bucket = apply->bucket;
       outside.update_begins();
@@ -63,14 +63,14 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
       const std::optional<BucketId> bad = store_.prepare(*prepare->plan);
       outside.update_ended();
       if (bad) fail_update(now, *bad, i);
-    } else if (const auto* measure = std::get_if<MeasureNorm>(&actions_[i])) {
-      const std::shared_ptr<const SumPlan> plan = measure->plan;
-      NormMeasured measured;
-      if (measure->clips)
-        measured.norm2 = store_.norm2(*plan);
+    } else if (const auto* judge = std::get_if<JudgeStep>(&actions_[i])) {
+      const std::shared_ptr<const SumPlan> plan = judge->plan;
+      StepJudged judged;
+      if (judge->clips)
+        judged.norm2 = store_.norm2(*plan);
       else
-        measured.finite = store_.foresees_finite(*plan);
-      core_.step(now, measured, actions_);
+        judged.finite = store_.foresees_finite(*plan);
+      core_.step(now, judged, actions_);
     } else {
       if (const auto* close = std::get_if<CloseChannel>(&actions_[i])) store_.take_over(close->channel);
       outside.act(actions_[i]);
