@@ -1,7 +1,9 @@
 #include "common/program/pickle_bounds.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,17 @@
 namespace disttrain::program {
 
 namespace {
+
+// Whether brackets of the text are open inside of more than kMaxTypeNesting others.
+bool is_deep(std::string_view text) {
+  std::size_t open = 0;
+  std::size_t most = 0;
+  for (const char sign : text) {
+    if (sign == '[' || sign == '(') most = std::max(most, ++open);
+    if ((sign == ']' || sign == ')') && open > 0) --open;
+  }
+  return most > kMaxTypeNesting;
+}
 
 // Follows the opcodes (Python's pickletools.py) of protocol 2 that libtorch writes. Of each value it knows only which
 // values it contains.
@@ -55,11 +68,11 @@ class Machine {
         return skip_sized(1) && push();
       case 'X':  // BINUNICODE
       case 'T':  // BINSTRING
-        return skip_sized(4) && push();
+        return take_text(4) && push();
       case 'U':  // SHORT_BINSTRING
-        return skip_sized(1) && push();
+        return take_text(1) && push();
       case 'c':  // GLOBAL
-        return skip_line() && skip_line() && push();
+        return take_line() && take_line() && push();
       case '(':  // MARK
         marks_.push_back(stack_.size());
         return true;
@@ -114,6 +127,8 @@ class Machine {
   // Makes a value of the last `count` ones.
   bool wrap(std::size_t count) {
     if (room() < count) return false;
+    // libtorch parses the second text of a tuple as a type if the tuple is for its restore_type_tag().
+    if (count > 1 && deep_texts_.count(stack_[stack_.size() - count + 1]) != 0) has_deep_type_ = true;
     for (std::size_t i = stack_.size() - count; i < stack_.size(); ++i)
       inside_.emplace_back(static_cast<std::uint32_t>(values_), stack_[i]);
     stack_.resize(stack_.size() - count);
@@ -157,15 +172,26 @@ class Machine {
     std::uint64_t size = 0;
     return take_number(bytes, size) && skip(size);
   }
-  bool skip_line() {
+  bool take_text(std::size_t bytes) {
+    std::uint64_t size = 0;
+    if (!take_number(bytes, size) || rest_.size() < size) return false;
+    if (is_deep(rest_.substr(0, size))) deep_texts_.insert(static_cast<std::uint32_t>(values_));
+    return skip(size);
+  }
+  // Takes a part of the name of a type.
+  bool take_line() {
     const std::size_t end = rest_.find('\n');
-    return end != std::string_view::npos && skip(end + 1);
+    if (end == std::string_view::npos) return false;
+    if (is_deep(rest_.substr(0, end))) has_deep_type_ = true;
+    return skip(end + 1);
   }
 
   std::optional<std::string> deepest() const {
     const Chains chains = chains_of(std::vector<std::uint32_t>(values_, 1), inside_);
     if (chains.heaviest > kMaxPickleNesting)
       return "its values are nested deeper than " + std::to_string(kMaxPickleNesting) + " levels";
+    if (has_deep_type_)
+      return "the name of a type has more than " + std::to_string(kMaxTypeNesting) + " brackets inside of each other";
     if (chains.endless > 0) return "a value contains itself";
     return std::nullopt;
   }
@@ -176,6 +202,8 @@ class Machine {
   std::vector<std::uint32_t> stack_;
   std::vector<std::size_t> marks_;  // places in the stack
   std::unordered_map<std::uint64_t, std::uint32_t> memo_;
+  std::unordered_set<std::uint32_t> deep_texts_;  // the values that are texts with many brackets inside of each other
+  bool has_deep_type_ = false;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> inside_;  // the outer value and the inner one
 };
 

@@ -56,6 +56,20 @@ TEST(PickleBounds, ListsThatGrowFromInsideAreFound) {
             "a value contains itself");
 }
 
+// The name of a list's type stands beside the list.
+TEST(PickleBounds, DeepTypesAreFound) {
+  const auto list_of = [](const std::string& type) {
+    const auto size = static_cast<std::uint32_t>(type.size());
+    return kBegin + "ctorch.jit._pickle\nrestore_type_tag\n]X" +
+           std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + type + "\x86R.";
+  };
+  const std::string deep = repeated(200'000, "List[") + "int" + repeated(200'000, "]");
+  EXPECT_EQ(find_deep_pickle(list_of("List[Dict[str, int]]")), std::nullopt);
+  EXPECT_THAT(find_deep_pickle(list_of(deep)), Optional(HasSubstr("the name of a type has more than 200 brackets")));
+  EXPECT_THAT(find_deep_pickle(kBegin + "c__torch__\nM" + deep + "\n."), Optional(HasSubstr("the name of a type")));
+  EXPECT_EQ(find_deep_pickle(kBegin + "U\xff" + repeated(255, "[") + "."), std::nullopt) << "a text that is no type";
+}
+
 TEST(PickleBounds, LongFlatValuesAreTaken) {
   EXPECT_EQ(find_deep_pickle(kBegin + "](" + repeated(300'000, "K\x01\x85") + "e."), std::nullopt);
   EXPECT_EQ(find_deep_pickle(kBegin + "}(" + repeated(300'000, "X\x01" + std::string(3, '\0') + "kN") + "u."),
