@@ -359,7 +359,7 @@ std::optional<std::vector<KeptCheckpoint>> JobFolder::list() const {
 
 Result<FolderAnswer> JobFolder::carry_out(const KeepBest& work) {
   FolderAnswer answer;
-  (void)files_.remove_file(path_ + "/" + kBestName + ".new");  // a crash or an abandoned export may have left it
+  (void)files_.remove_file(path_ + "/" + kBestName + kBeside);  // a crash or an abandoned export may have left it
   if (!work.best.empty()) {
     const Status exported = export_best(work);
     if (exported)
@@ -387,7 +387,6 @@ Status JobFolder::export_best(const KeepBest& work) const {
   if (!tensors) return tl::unexpected(tensors.error());
   const std::string path = path_ + "/" + kBestName;
   const std::string beside = path + kBeside;
-  (void)files_.remove_file(beside);  // a crash may have left it
   Status done = checkpoint::write_weights(files_, beside, *weights, *tensors, {}, work.metadata);
   if (done) done = files_.replace(beside, path);
   if (!done) {
