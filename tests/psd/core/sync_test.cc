@@ -406,6 +406,23 @@ TEST(SyncCut, NothingIsCommittedAfterOneThatHoldsUntilItIsGivenUp) {
   }
 }
 
+// While the pacer holds for a checkpoint it decides nothing, and more pushes arrive.
+TEST(SyncDeciding, WithClippingTheNewestSetThatAllShardsHaveReportedIsCommitted) {
+  SyncDecider decider(SyncRules{2, 1, 1.0});
+  const auto ranks = [](std::uint32_t count) {
+    RankSet set;
+    for (std::uint32_t rank = 0; rank < count; ++rank) set.insert(Rank(rank));
+    return set;
+  };
+  for (std::uint32_t count = 1; count <= 3; ++count)
+    for (std::uint32_t shard = 0; shard < (count < 3 ? 2U : 1U); ++shard)
+      decider.staged(Staged{ShardId(shard), Step(1), ranks(count), false, RosterVersion(1), 0.0}, Step(1),
+                     RosterVersion(1));
+  const auto commit = decider.decide(Step(1), RosterVersion(1), ranks(4), {});
+  ASSERT_TRUE(commit);
+  EXPECT_EQ(commit->members, ranks(2)) << "only one shard has reported three";
+}
+
 TEST(SyncFrames, APushTooFarAheadClosesItsChannel) {
   SyncTraining run(1, sync_train(0), 2, 1);
   push_all(run.cluster, run.models[0], 2, random_gradient(1, 0, 2, 22), {});
