@@ -402,10 +402,13 @@ Duration ShardService::longest_park() const {
 }
 
 void ShardService::act_on(const MarksGivenUp& action) {
-  tell(wire::ControlMessage(CheckpointFailed{
-      job_->job, job_->generation, action.attempt, ErrorCode::kTemporary,
-      name() + " lacks the marks of some workers after " + format_duration(longest_park()) +
-          " (a quarter of job.stall_timeout): a worker's step takes longer than that; raise job.stall_timeout"}));
+  const std::string why = action.lacks_values
+                              ? " has no values yet: a worker gives them at the job's start"
+                              : " lacks the marks of some workers after " + format_duration(longest_park()) +
+                                    " (a quarter of job.stall_timeout): a worker's step takes longer than that; raise "
+                                    "job.stall_timeout";
+  tell(wire::ControlMessage(
+      CheckpointFailed{job_->job, job_->generation, action.attempt, ErrorCode::kTemporary, name() + why}));
 }
 
 void ShardService::act_on(const Fenced& action) {

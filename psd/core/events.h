@@ -268,10 +268,11 @@ struct CopyForCheckpoint {
   Duration parked{};  // async, ssp: the time from the attempt's first mark until now
 };
 
-// The shard gives up the checkpoint attempt, because marks of some workers are missing. It also answers the workers
-// that have sent their marks, so that they go on.
+// The shard gives up the checkpoint attempt, because marks of some workers are missing, or because no worker has given
+// it its first values yet. It also answers the workers that have sent their marks, so that they go on.
 struct MarksGivenUp {
   std::uint64_t attempt = 0;
+  bool lacks_values = false;
 };
 
 struct Fenced {

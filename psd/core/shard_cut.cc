@@ -32,7 +32,7 @@ void ShardCore::on(Instant now, const AttemptPrepared& event, Actions& actions) 
   // Without values there is nothing to save.
   if (lacking_ > 0) {
     settled_ = event.attempt;
-    actions.push_back(MarksGivenUp{event.attempt});
+    actions.push_back(MarksGivenUp{event.attempt, true});
     return;
   }
   attempt_ = event.attempt;
@@ -95,7 +95,7 @@ void ShardCore::on(Instant now, const MarkArrived& event, Actions& actions) {
 // holds, only the chief lets the workers go on.
 void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
   if (!first_mark_ || now - *first_mark_ < event.longest) return;
-  actions.push_back(MarksGivenUp{attempt_});
+  actions.push_back(MarksGivenUp{attempt_, false});
   let_marked_go(attempt_, actions);
   settle_attempt(attempt_);
 }

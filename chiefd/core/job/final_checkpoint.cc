@@ -26,7 +26,9 @@ void FinalCheckpoint::take(Turn& turn) {
   const Step step = progress_.step();
   const bool is_taken = newest && newest->generation == generation_.number() && newest->step == step;
   const bool is_same = generation_.restore() && generation_.restore()->step == step;
-  if (!setup_.takes_checkpoints() || !setup_.config().checkpoint.at_end || is_taken || is_same)
+  // A job that has made no step has nothing to save. Its shards may have no values, if a worker was to give them.
+  const bool has_trained = step != Step();
+  if (!setup_.takes_checkpoints() || !setup_.config().checkpoint.at_end || is_taken || is_same || !has_trained)
     return ending_.evaluate(turn);
   if (!stage_.is(Stage::kFinalCut)) {
     stage_.enter(Stage::kFinalCut);

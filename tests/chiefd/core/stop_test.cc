@@ -101,6 +101,16 @@ TEST_F(StopTest, LastCheckpointThatIsUnderWayIsTaken) {
   EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
 }
 
+// A worker gives the shards their first values. The only worker was lost before that.
+TEST_F(StopTest, JobThatHasMadeNoStepTakesNoCheckpoint) {
+  const JobId job = train(with_checkpoints(), 1);
+  kill(worker(0));
+  stop();
+  pass(seconds(1));
+  EXPECT_EQ(commits(), 0u);
+  EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
+}
+
 TEST_F(StopTest, IsNotForgottenByTheNextChiefThoughAPsWasSilent) {
   const JobId job = train_one();
   stop();
