@@ -67,7 +67,8 @@ std::optional<Commit> SyncDecider::decide(Step open, RosterVersion roster, const
 }
 
 std::optional<Commit> SyncDecider::decide_with_norm(const RankSet& active, const RankSet& empty) const {
-  // Several sets may be enough, because a shard that holds for a checkpoint commits nothing. The newest has most pushes.
+  // Several sets may be enough, because a shard that holds for a checkpoint commits nothing. The newest has most
+  // pushes.
   for (std::size_t i = candidates_.size(); i-- > 0;) {
     const Candidate& candidate = candidates_[i];
     if (candidate.reports < rules_.shards || !candidate.members.is_part_of(active)) continue;

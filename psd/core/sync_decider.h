@@ -40,9 +40,9 @@ class SyncDecider {
   bool has_all_reports() const { return reporting_ >= rules_.shards; }
 
   // Returns a commit of the members of `active` whose pushes are staged on all shards, or none if these members aren't
-  // enough. With clipping, it commits a set only if every shard has reported the norm of exactly this set, and the newest
-  // of such sets. `empty`: the members whose push has no examples. A call is cheap: it looks once at each shard's newest
-  // report, or with clipping once at each reported set.
+  // enough. With clipping, it commits a set only if every shard has reported the norm of exactly this set, and the
+  // newest of such sets. `empty`: the members whose push has no examples. A call is cheap: it looks once at each
+  // shard's newest report, or with clipping once at each reported set.
   std::optional<Commit> decide(Step open, RosterVersion roster, const RankSet& active, const RankSet& empty) const;
 
   // Forgets all reports, because the step is committed or starts again with another roster.
