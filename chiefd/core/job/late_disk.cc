@@ -33,7 +33,9 @@ void LateDisk::review(Turn& turn) {
     return ending_.fail(
         turn, Error{ErrorCode::kFailed, reason + ": check the disk of chief.state_directory and submit the job again"},
         std::nullopt);
-  if (!stage_.is(Stage::kTrain)) {
+  // In stage kReclaim the workers are back when the chief awaits the pacer's answer.
+  const bool may_pause = stage_.is(Stage::kTrain) || (stage_.is(Stage::kReclaim) && stage_.awaits_anyone());
+  if (!may_pause) {
     pauses_.set_disk_late(false);
     return;
   }

@@ -50,6 +50,21 @@ TEST_F(LateDiskTest, ADiskThatStaysAwayFailsTheJobAndNoTask) {
   EXPECT_FALSE(status(job).root_cause);
 }
 
+TEST_F(LateDiskTest, WorkersThatAreBackAtANewChiefArePaused) {
+  const JobId job = train(job_config("a"));
+  restart_chief();
+  disk_is_held_ = true;
+  for (const TaskId task : {ps(0), ps(1), worker(0), worker(1)}) hello_again(task);
+  EXPECT_FALSE(sent<PauseJob>(worker(0)).back().paused);
+  pass(seconds(31));
+  EXPECT_TRUE(sent<PauseJob>(worker(0)).back().paused);
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  release_disk();
+  pass(seconds(3));
+  EXPECT_FALSE(sent<PauseJob>(worker(0)).back().paused);
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 // A chief listens once its term is durable.
 TEST_F(LateDiskTest, TasksThatCannotReachTheChiefYetAreNotLost) {
   const JobId job = train(job_config("a"));
