@@ -100,11 +100,12 @@ void ChiefNode::reconfigure(Duration heartbeat_timeout) {
 }
 
 // L2. The chief may need a disk for its answer. While a disk hangs, only the job's own time limits end the wait, and
-// these are longer than kClientPatience. So kClientPatience counts from the moment when no disk hangs any more.
-void ChiefNode::check_clients() {
-  const Instant disks_hang_until = std::max(disk_.hung_until, jobs_.disk->hangs_until());
+// these are longer than kClientPatience. A chief that is paused answers nobody. So kClientPatience counts from the
+// moment when the chief runs and no disk hangs any more.
+void ChiefNode::check_clients(Instant runs_since) {
+  const Instant begin = std::max({runs_since, disk_.hung_until, jobs_.disk->hangs_until()});
   for (const auto& [client, since] : asked_)
-    if (world_.now() - std::max(since, disks_hang_until) > kClientPatience)
+    if (world_.now() - std::max(since, begin) > kClientPatience)
       laws_.violated("L2: a client has waited for its answer for more than a minute");
 }
 

@@ -40,8 +40,8 @@ class ChiefNode final : public Node {
   // Another process says hello in the name of a task that is already connected. `drawn` is a random number that chooses
   // the task.
   void claim_a_place(std::uint64_t drawn);
-  // L2: each client gets its answer within kClientPatience.
-  void check_clients();
+  // L2: each client gets its answer within kClientPatience. `runs_since`: when this process was paused last.
+  void check_clients(Instant runs_since);
 
   const chiefd::Cluster& cluster() const { return *cluster_; }
   Welcome make_welcome() const;

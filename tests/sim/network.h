@@ -128,6 +128,7 @@ class Network {
   // is started there next.
   void rename(const std::string& from, const std::string& to);
   bool is_alive(const std::string& address) { return host(address).node != nullptr; }
+  bool is_paused(const std::string& address) { return host(address).paused; }
   Node* at(const std::string& address) { return host(address).node.get(); }
   void pause(const std::string& address);
   void resume(const std::string& address);

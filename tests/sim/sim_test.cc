@@ -78,6 +78,8 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a joining worker was blamed because the chief's roster with it didn't reach the ps", {7100036440}},
     {"the last checkpoint of a job that was stopped before its shards had values was tried for ever", {7100263741}},
     {"with clipping, a push that arrived while the shard held for a checkpoint was dropped", {7100283179}},
+    {"a new chief whose disk hung didn't pause the workers, so one of them was blamed", {7100376939}},
+    {"the time for which the chief was paused counted as the wait of a client", {7100345925}},
     {"short waits between counted losses counted as one wait that wasn't reported",
      {7100128648, 7100137018, 7100151591}},
     {"a step waited for a worker that had finished while another one joined", {7100110713}},

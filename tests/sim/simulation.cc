@@ -446,7 +446,8 @@ class Simulation {
 
   void watch() {
     if (chief() == nullptr || !chief()->listens()) return;
-    chief()->check_clients();
+    if (network_.is_paused(jobs_.cluster.chief.address)) chief_runs_since_ = world_.now();
+    chief()->check_clients(chief_runs_since_);
     const auto job = chief()->cluster().find(wanted_);
     if (!job) return;
     const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
@@ -673,6 +674,7 @@ class Simulation {
   bool faults_are_over_ = false;
   std::uint64_t last_incarnation_ = 1000;
   std::string wanted_;
+  Instant chief_runs_since_;  // when the chief was paused last
 };
 
 }  // namespace
