@@ -187,6 +187,10 @@ void PeerLink::on_frame(const FrameHeader& frame_header, Bytes control, Bytes) {
   const Result<wire::HelloAnswer> answer = wire::decode_hello_answer(frame_header.type, control);
   if (!answer) return dial_later(answer.error().message, true);
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
+    // Another process may answer at the address of the pacer's ps. The chief has to find out which of them has its
+    // place.
+    const bool is_other = refused->by.incarnation.value != 0 && refused->by != job_->owners.front().ps;
+    if (refused->code == ErrorCode::kTemporary && is_other) return dial_later("another process answers at its address");
     if (refused->code == ErrorCode::kTemporary) return dial_later(refused->reason, true);
     connection_->close();
     return owner_.on_peer_lost(peer_, true, Duration::zero(), "the hello was refused: " + refused->reason);

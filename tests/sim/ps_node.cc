@@ -333,7 +333,7 @@ void PsNode::fail(ErrorCode code, const std::string& reason) {
 
 void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
   const auto refuse = [this, connection](ErrorCode code, const std::string& reason) {
-    send(connection, wire::HelloAnswer(Refused{code, reason}));
+    send(connection, wire::HelloAnswer(Refused{code, reason, false, self()}));
     close(connection);
   };
   if (const auto* channel = std::get_if<ChannelHello>(&hello.who)) {
@@ -373,7 +373,8 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
   ShardHere& shard = *job_->shards.at(use.shard);
   if (use.is_waiting) {
     use.is_waiting = false;
-    if (std::holds_alternative<Welcome>(std::get<wire::HelloAnswer>(payload))) {
+    const auto& answer = std::get<wire::HelloAnswer>(payload);
+    if (std::holds_alternative<Welcome>(answer)) {
       shard.peers[*use.peer] = connection;
       shard.answered_at = use.heard = now();
       if (std::exchange(shard.has_complained, false))
@@ -385,7 +386,8 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
     const ShardId id = use.shard;
     uses_.erase(found);
     close(connection);
-    return dial_pacer_again(id, true);
+    const Member& by = std::get<Refused>(answer).by;
+    return dial_pacer_again(id, by.incarnation.value == 0 || by == job_->order.owners[0].ps);
   }
   if (use.peer && !std::holds_alternative<PacerNews>(payload)) use.has_carried = true;
   if (const auto* frame = std::get_if<PushFrame>(&payload)) {

@@ -80,6 +80,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"with clipping, a push that arrived while the shard held for a checkpoint was dropped", {7100283179}},
     {"a new chief whose disk hung didn't pause the workers, so one of them was blamed", {7100376939}},
     {"the time for which the chief was paused counted as the wait of a client", {7100345925}},
+    {"workers were blamed because another process answered at the address of a ps", {7100403661}},
     {"short waits between counted losses counted as one wait that wasn't reported",
      {7100128648, 7100137018, 7100151591}},
     {"a step waited for a worker that had finished while another one joined", {7100110713}},

@@ -289,7 +289,8 @@ void WorkerNode::on_message(ConnectionId connection, const Payload& payload) {
   if (const auto* answer = std::get_if<wire::HelloAnswer>(&payload)) {
     Link& link = links_[shard.value];
     if (const auto* refused = std::get_if<Refused>(answer)) {
-      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard, true);
+      const bool is_other = refused->by.incarnation.value != 0 && refused->by != order_.owners[shard.value].ps;
+      if (refused->code == ErrorCode::kTemporary) return lost_shard(shard, !is_other);
       ++link.attempt;
       shards_.erase(connection);
       close(std::exchange(link.connection, 0));

@@ -161,6 +161,10 @@ void PsExchange::Link::on_hello_answer(const FrameHeader& header, Bytes control)
   Result<wire::HelloAnswer> answer = wire::decode_hello_answer(header.type, control);
   if (!answer) return lost(answer.error().message);
   if (const auto* refused = std::get_if<Refused>(&*answer)) {
+    // Another process may answer at the address of the ps. The chief has to find out which of them has its place.
+    const bool is_other = refused->by.incarnation.value != 0 && refused->by != owner_.ps;
+    if (refused->code == ErrorCode::kTemporary && is_other)
+      return lost("another process answers at its address", Answer::kNone);
     if (refused->code == ErrorCode::kTemporary) return lost(refused->reason);
     drop_connection();
     exchange_.handler_.on_refused(Error{refused->code, name() + " refuses the channel: " + refused->reason});

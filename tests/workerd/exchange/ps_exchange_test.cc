@@ -117,6 +117,18 @@ TEST_F(PsExchangeTest, TemporaryRefusalIsDialledAgain) {
   EXPECT_TRUE(lost_.empty()) << "what was never open can't be lost";
 }
 
+TEST_F(PsExchangeTest, OtherProcessAtTheAddressOfThePsIsComplainedOf) {
+  shards_.answer_hello = [](Peer& peer, const ChannelHello&) {
+    const Member other{TaskId{Role::kPs, 0}, Incarnation(777)};
+    peer.send(wire::FrameType::kRefused, wire::encode(Refused{ErrorCode::kTemporary, "not yet", false, other}));
+    return true;
+  };
+  open();
+  run_until(loop_, [this] { return unreachable_.size() >= 3; });
+  EXPECT_NE(reason_.find("another process answers at its address"), std::string::npos) << reason_;
+  EXPECT_FALSE(refused_);
+}
+
 TEST_F(PsExchangeTest, OtherRefusalsEndTheAttemptAndNameTheShard) {
   shards_.answer_hello = [](Peer& peer, const ChannelHello&) {
     peer.send(wire::FrameType::kRefused, wire::encode(Refused{ErrorCode::kConfig, "wrong cluster"}));
