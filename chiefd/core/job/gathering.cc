@@ -57,6 +57,7 @@ void Gathering::begin(Turn& turn) {
 
 void Gathering::begin_again(Turn& turn) {
   stage_.enter(Stage::kGather);
+  stage_.await_nobody();
   since_ = turn.now;
   stage_.set_deadline(turn.now + setup_.timeouts.setup);  // absences.h sets it anew while tasks are absent
 }
@@ -128,25 +129,45 @@ void Gathering::describe(Turn& turn, std::vector<Member> workers) {
 
 void Gathering::ask_to_describe(Turn& turn, const std::vector<Member>& workers) {
   stage_.enter(Stage::kDescribe);
+  std::vector<Member> awaited(stage_.awaited().begin(), stage_.awaited().end());
+  awaited.insert(awaited.end(), workers.begin(), workers.end());
   condition_.explain(
-      to_string(workers.front().task) +
-      (workers.size() == 1 ? " reads the data and builds the model" : " and others read the data and build the model") +
+      to_string(awaited.front().task) +
+      (awaited.size() == 1 ? " reads the data and builds the model" : " and others read the data and build the model") +
       (failures_.empty() ? "" : ", because " + to_string(failures_.front().first.task) + " couldn't"));
-  stage_.await(turn.now, workers, turn.now + setup_.timeouts.setup);
+  stage_.await(turn.now, awaited, turn.now + setup_.timeouts.setup);
   turn.send_to(workers, DescribeJob{setup_.id, setup_.shared_config()});
 }
 
 // The cause may be the job, which then fails at each worker, or the worker alone, which may lack memory, a device, a
-// library or the data. So all other workers are asked at once. They need the data and the model anyway.
+// library or the data. So all other workers are asked at once, also those that have come meanwhile. They need the data
+// and the model anyway.
 void Gathering::on_describe_failed(Turn& turn, const Member& from, const Error& error) {
   failures_.push_back({from, error});
   const auto& [first, first_error] = failures_.front();
-  if (!start_failures_.may_spare(from)) return ending_.fail(turn, first_error, first.task);
   std::vector<Member> others = workers_.roster().members;
   std::erase(others, from);
+  const std::vector<Member> newcomers = this->newcomers(turn.tasks);
+  std::vector<Member> unasked = newcomers;
+  if (failures_.size() == 1) unasked.insert(unasked.begin(), others.begin(), others.end());
+  others.insert(others.end(), newcomers.begin(), newcomers.end());
+  std::sort(others.begin(), others.end());
   workers_.choose_members(others);
-  if (failures_.size() == 1) return ask_to_describe(turn, others);
-  stage_.answered(from);  // another worker is still asked: otherwise this one couldn't be spared
+  if (!start_failures_.may_spare(from)) return ending_.fail(turn, first_error, first.task);
+  stage_.answered(from);  // another worker is still asked, or is asked now: otherwise this one couldn't be spared
+  if (!unasked.empty()) ask_to_describe(turn, unasked);
+}
+
+// The connected workers that aren't in the roster, except those that have failed or that were lost before.
+std::vector<Member> Gathering::newcomers(const Tasks& tasks) const {
+  std::set<TaskId> known;
+  for (const Member& worker : workers_.roster().members) known.insert(worker.task);
+  for (const auto& [worker, error] : failures_) known.insert(worker.task);
+  std::vector<Member> workers = workers_there(tasks);
+  std::erase_if(workers, [&](const Member& worker) {
+    return known.count(worker.task) != 0 || candidates_.was_lost_at_start(worker.task);
+  });
+  return workers;
 }
 
 void Gathering::give_up_on_awaited(Turn& turn, const Error& error) {

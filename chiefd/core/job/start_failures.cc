@@ -16,17 +16,42 @@ StartFailures::StartFailures(JobParts& parts)
       generation_(parts.generation),
       workers_(parts.workers),
       candidates_(parts.candidates),
+      worker_losses_(parts.worker_losses),
       launch_(parts.launch),
       membership_(parts.membership),
       recovery_(parts.recovery) {}
 
 bool StartFailures::may_spare(const Member& worker) const {
   if (condition_.is_stopping() || !workers_.ranks().empty()) return false;
+  return others_in_roster({worker}) >= setup_.least_workers();
+}
+
+// A restarted chief may have begun with the worker that fails alone, and meanwhile the others are back.
+bool StartFailures::may_start_without(const Turn& turn, const Member& worker) const {
+  if (condition_.is_stopping() || !workers_.ranks().empty()) return false;
+  return others_in_roster({worker}) + others_outside(turn) >= setup_.least_workers();
+}
+
+std::size_t StartFailures::others_in_roster(const std::set<Member>& without) const {
   const std::vector<Member>& members = workers_.roster().members;
-  const auto others = std::count_if(members.begin(), members.end(), [&](const Member& member) {
-    return member != worker && !workers_.is_lost(member) && !candidates_.was_lost_at_start(member.task);
-  });
-  return static_cast<std::size_t>(others) >= setup_.least_workers();
+  return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](const Member& member) {
+    return without.count(member) == 0 && !workers_.is_lost(member) && !candidates_.was_lost_at_start(member.task);
+  }));
+}
+
+std::size_t StartFailures::others_outside(const Turn& turn) const {
+  std::set<TaskId> inside;
+  for (const Member& member : workers_.roster().members) inside.insert(member.task);
+  const auto& tasks = turn.tasks.all();
+  return static_cast<std::size_t>(std::count_if(tasks.begin(), tasks.end(), [&](const auto& entry) {
+    const auto& [id, task] = entry;
+    return id.role == Role::kWorker && task.takes_work() && inside.count(id) == 0 && !candidates_.is_left_out(task) &&
+           !candidates_.was_lost_at_start(id) && !worker_losses_.is_too_often(id, turn.now);
+  }));
+}
+
+Loss StartFailures::loss_of(TaskId worker) const {
+  return candidates_.was_lost_at_start(worker) ? Loss::kCounts : Loss::kSpared;
 }
 
 void StartFailures::note(Turn& turn, const Member& worker, const Error& error, bool is_process) {
@@ -37,9 +62,11 @@ void StartFailures::note(Turn& turn, const Member& worker, const Error& error, b
 
 void StartFailures::advance(Turn& turn) {
   if (failures_.empty()) return launch_.set_roster(turn);
+  const auto is_spared = [this](const auto& failure) { return loss_of(failure.first.task) == Loss::kSpared; };
+  const Loss loss = std::any_of(failures_.begin(), failures_.end(), is_spared) ? Loss::kSpared : Loss::kCounts;
   const auto [worker, failure] = *failures_.begin();
   settle(turn);
-  recovery_.recover(turn, {worker.task, failure.error.message}, Loss::kSpared);
+  recovery_.recover(turn, {worker.task, failure.error.message}, loss);
 }
 
 // Even if another process of the task joins at once, the next generation starts without it if it can. So each start
@@ -57,7 +84,7 @@ void StartFailures::settle(Turn& turn) {
 bool StartFailures::give_up_on_awaited(Turn& turn, const Error& error) {
   const std::vector<Member> late(stage_.awaited().begin(), stage_.awaited().end());
   if (!stage_.is(Stage::kOpen) || late.empty() || condition_.is_stopping() || !workers_.ranks().empty()) return false;
-  if (workers_.living().size() < late.size() + setup_.least_workers()) return false;
+  if (others_in_roster(stage_.awaited()) + others_outside(turn) < setup_.least_workers()) return false;
   for (const Member& worker : late) note(turn, worker, error, true);
   return true;
 }

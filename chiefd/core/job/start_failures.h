@@ -10,8 +10,10 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
+#include "chiefd/core/job/loss.h"
 #include "chiefd/core/job/turn.h"
 #include "common/messages/control.h"
 
@@ -25,6 +27,7 @@ class Launch;
 class Membership;
 class Recovery;
 class StageWait;
+class WorkerLosses;
 class Workers;
 struct JobParts;
 struct JobSetup;
@@ -35,9 +38,14 @@ class StartFailures {
 
   // True if the job may start without this worker of its roster: no rank waits for it, and enough others are left.
   bool may_spare(const Member& worker) const;
+  // The same, but workers outside the roster count too if they may take part in the next start.
+  bool may_start_without(const Turn& turn, const Member& worker) const;
+  // How the loss of this worker counts if the job starts again without it. Before a job trains, each task is spared
+  // once, so as many starts in a row are spared as there are workers.
+  Loss loss_of(TaskId worker) const;
 
-  // In stage kOpen: this worker has failed or is lost. Call it only if may_spare(). `is_process`: the process is to
-  // blame, and stays out; otherwise the worker may join while the job trains.
+  // In stage kOpen: this worker has failed or is lost. Call it only if may_start_without(). `is_process`: the process
+  // is to blame, and stays out; otherwise the worker may join while the job trains.
   void note(Turn& turn, const Member& worker, const Error& error, bool is_process);
   // In stage kOpen: no worker is awaited any more. Goes on to the next stage, or starts again without the workers that
   // have failed.
@@ -58,6 +66,9 @@ class StartFailures {
     bool is_process = false;
   };
 
+  std::size_t others_in_roster(const std::set<Member>& without) const;
+  std::size_t others_outside(const Turn& turn) const;
+
   const JobSetup& setup_;
   StageWait& stage_;
   EventLog& events_;
@@ -65,6 +76,7 @@ class StartFailures {
   const GenerationPlan& generation_;
   Workers& workers_;
   Candidates& candidates_;
+  const WorkerLosses& worker_losses_;
   Launch& launch_;
   Membership& membership_;
   Recovery& recovery_;

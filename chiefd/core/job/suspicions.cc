@@ -47,7 +47,8 @@ void Suspicions::on_task_failed(Turn& turn, const Member& from, const TaskFailed
   // After kUnavailable another task may be the cause, unless the worker itself lacks something.
   const Fault fault = fault_of(failed.code, failed.reason);
   const bool is_own = failed.code != ErrorCode::kUnavailable || fault.is_own;
-  if (stage_.is(Stage::kOpen) && is_own && workers_.is_taking_part(from) && start_failures_.may_spare(from))
+  if (stage_.is(Stage::kOpen) && is_own && workers_.is_taking_part(from) &&
+      start_failures_.may_start_without(turn, from))
     return start_failures_.note(turn, from, error, true);
   // The worker's trainer has raised an exception in an evaluation.
   const bool raised = failed.code == ErrorCode::kFailed && workers_.is_taking_part(from);
@@ -162,7 +163,7 @@ bool Suspicions::judge(Turn& turn, const Member& from, const std::string& why) {
     membership_.lose(turn, from, why);
     return false;
   }
-  if (workers_.is_taking_part(from) && stage_.is(Stage::kOpen) && start_failures_.may_spare(from)) {
+  if (workers_.is_taking_part(from) && stage_.is(Stage::kOpen) && start_failures_.may_start_without(turn, from)) {
     start_failures_.note(turn, from, Error{ErrorCode::kUnavailable, why}, false);
     return !stage_.is(Stage::kOpen);
   }

@@ -80,13 +80,14 @@ void TaskLosses::lose_worker(Turn& turn, const Finding& finding, Loss loss) {
 
 void TaskLosses::lose_at_start(Turn& turn, const Finding& finding, Loss loss) {
   const Member& member = finding.member;
-  if (loss == Loss::kLeft || !start_failures_.may_spare(member))
+  if (loss == Loss::kLeft || !start_failures_.may_start_without(turn, member))
     return recovery_.recover(turn, {member.task, finding.why}, loss);
   if (stage_.is(Stage::kOpen))
     return start_failures_.note(turn, member, Error{ErrorCode::kUnavailable, finding.why}, false);
+  const Loss start_loss = start_failures_.loss_of(member.task);
   candidates_.note_lost_at_start(member.task);
   membership_.tell_loss(turn, member, finding.why, loss);
-  recovery_.recover(turn, {member.task, finding.why}, Loss::kSpared);
+  recovery_.recover(turn, {member.task, finding.why}, start_loss);
 }
 
 bool TaskLosses::check_silence(Turn& turn) {

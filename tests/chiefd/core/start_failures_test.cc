@@ -279,6 +279,73 @@ TEST_P(AskedAgain, WorkerThatTheJobWaitsFor) {
   EXPECT_EQ(status(job).reason.find("no data"), std::string::npos) << status(job).reason;
 }
 
+// worker/1 has come after the job began, so it isn't in the roster.
+TEST_F(StartFailuresTest, WorkerThatCameTooLateToBeginTakesThePlaceOfOneThatFails) {
+  begin(2);
+  kill(worker(1));
+  pass(seconds(1));
+  const JobId job = submit(job_config("a"));
+  pass(seconds(10));
+  say(worker(0), described(job));
+  say(ps(0), ShardsCreated{job, generation(job)});
+  ASSERT_EQ(sent<OpenJob>(worker(0)).size(), 1u);
+  obedient_ = true;
+  restart(worker(1));
+  fail(job, worker(0), ErrorCode::kConfig, "no device");
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(1))}));
+  EXPECT_EQ(reason_of(job, worker(0)), "can't take part in the job until its process is another one: no device");
+}
+
+TEST_F(StartFailuresTest, WorkerThatCameTooLateToDescribeTheJobIsAskedToo) {
+  begin(3);
+  for (const std::uint32_t i : {1u, 2u}) kill(worker(i));
+  pass(seconds(1));
+  const JobId job = submit(job_config("a"));
+  pass(seconds(10));
+  ASSERT_EQ(sent<DescribeJob>(worker(0)).size(), 1u);
+  restart(worker(1));
+  fail_description(job, worker(0), ErrorCode::kNoInput, "no data");
+  ASSERT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  restart(worker(2));
+  fail_description(job, worker(1), ErrorCode::kNoInput, "no data there either");
+  ASSERT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  ASSERT_EQ(sent<DescribeJob>(worker(2)).size(), 1u);
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 1u) << "it has failed";
+  obedient_ = true;
+  say(worker(2), described(job));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(2))}));
+}
+
+// worker/0 comes back again and again, and fails again and again, while worker/1 comes and goes.
+TEST_F(StartFailuresTest, StartsWithoutTheSameWorkerCountAsLosses) {
+  JobConfig config = job_config("a");
+  config.job.max_restarts = 2;
+  begin(2);
+  kill(worker(1));
+  pass(seconds(1));
+  const JobId job = submit(config);
+  pass(seconds(10));
+  say(worker(0), described(job));
+  int starts = 0;
+  for (; starts < 10 && status(job).state != JobState::kFailed; ++starts) {
+    say(ps(0), ShardsCreated{job, generation(job)});
+    restart(worker(1));
+    fail(job, worker(0), ErrorCode::kConfig, "no device");
+    say(worker(1), LeaveRequest{});  // which is no loss
+    kill(worker(1));
+    restart_anew(worker(0));
+    say(worker(0), described(job));
+    pass(seconds(15));
+  }
+  EXPECT_EQ(starts, 4) << status(job).reason;  // one is spared, two count, and the next is one too many
+  EXPECT_NE(status(job).reason.find("job.max_restarts is 2"), std::string::npos) << status(job).reason;
+}
+
 TEST_F(StartFailuresTest, WorkerThatDiesWhenItOpensTheJobJoinsLater) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 2;
