@@ -287,7 +287,7 @@ void Job::on_opened(Turn& turn, const Member& from, const JobOpened& opened) {
   parts.workers.note_wires(from, opened.wires);
   const bool trains = parts.stage.is(Stage::kTrain) || parts.stage.is(Stage::kReclaim);
   parts.candidates.note_prepared(from);
-  parts.candidates.note_opened(from.task);
+  if (trains) parts.candidates.note_trains(from.task);
   // The worker may have been told to start before it had opened the job, for example if a former chief asked it to
   // join. So tell it again.
   if (parts.workers.has_joined(from) || (trains && parts.workers.is_unfinished(from)))

@@ -291,8 +291,8 @@ void ChiefNode::note(const chiefd::Record& record) {
   if (const auto* event = std::get_if<chiefd::EventRecord>(&record)) {
     if (event->kind == "evaluation_failed") gives_up(*event);
     if (event->kind == "evaluation_interrupted") world_.count(Happening::kEvaluationInterrupted);
-    // A pause may also consist of losses that follow each other.
-    if (event->kind == chiefd::kStillWaiting || event->kind == chiefd::kLossCounted) laws_.reports_wait(world_.now());
+    if (event->kind == chiefd::kStillWaiting) laws_.reports_wait(world_.now());
+    if (event->kind == chiefd::kLossCounted) laws_.counts_loss(world_.now());
     if (event->kind == "best_exported") world_.count(Happening::kBestExported);
     tell("event " + event->kind + ": " + event->text);
     for (const char* kind : {chiefd::kLossCounted, chiefd::kLostAtStart, chiefd::kWorkerLost, "task_lost"})

@@ -359,7 +359,9 @@ void Laws::state_is(Instant now, Duration timeout, std::uint64_t crashes, const 
                                " heartbeat timeouts and the limits of its file";
   if (is_unlimited) {
     counted_since_ = now;  // when the tasks are back, the job has the usual time to go on
-    if (now - *paused_since_ > bound && (!wait_reported_ || *wait_reported_ < *paused_since_))
+    // A pause may also consist of losses that follow each other.
+    const Instant waits_since = std::max(*paused_since_, loss_counted_);
+    if (now - waits_since > bound && (!wait_reported_ || *wait_reported_ < *paused_since_))
       violated(how_long + ", and the chief hasn't reported this: " + status.reason);
   } else if (now - counted_since_ > bound) {
     violated(how_long + ": " + status.reason);

@@ -163,6 +163,7 @@ class Laws {
   void state_is(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
                 const chiefd::JobStatus& status);
   void reports_wait(Instant now) { wait_reported_ = now; }
+  void counts_loss(Instant now) { loss_counted_ = now; }
   // I11: a finished job has visited each record once in each epoch.
   void finished(const JobConfig& job, std::uint64_t examples);
 
@@ -227,6 +228,7 @@ class Laws {
   std::uint64_t crashes_before_ = 0;  // the number of crashes before this pause
   Instant counted_since_;             // the beginning of the pause, or the end of its last wait without a limit
   std::optional<Instant> wait_reported_;
+  Instant loss_counted_;                      // the last one
   Duration longest_timeout_{};                // the longest heartbeat timeout during this pause
   std::map<RunId, std::uint64_t> abandoned_;  // the newest attempt that was given up
 };

@@ -55,10 +55,11 @@ class Candidates {
   // A process of the task has joined. Forgets what kept other processes of the task out.
   void meet(const Task& task);
 
-  // The workers that were lost while a generation started. The next generation starts without them if it can, and they
-  // join while it trains. So a worker that dies whenever it opens the job doesn't keep the others from training.
+  // The workers that were lost while a generation started, and haven't trained since. The next generation starts
+  // without them if it can, and they join while it trains. So a worker that dies whenever it opens the job doesn't keep
+  // the others from training.
   void note_lost_at_start(TaskId worker) { lost_at_start_.insert(worker); }
-  void note_opened(TaskId worker) { lost_at_start_.erase(worker); }
+  void note_trains(TaskId worker) { lost_at_start_.erase(worker); }
   bool was_lost_at_start(TaskId worker) const { return lost_at_start_.count(worker) != 0; }
 
  private:

@@ -20,6 +20,7 @@ Launch::Launch(JobParts& parts)
       rollbacks_(parts.rollbacks),
       generation_(parts.generation),
       workers_(parts.workers),
+      candidates_(parts.candidates),
       links_(parts.links),
       folder_(parts.folder),
       schedule_(parts.schedule),
@@ -133,6 +134,7 @@ void Launch::start_training(Turn& turn) {
   condition_.note_opened();
   stage_.clear_deadline();
   workers_.begin_training();
+  for (const Member& worker : workers_.living()) candidates_.note_trains(worker.task);
   progress_.moved(turn.now);
   loans_.begin(turn.term);
   if (!schedule_.has_begun()) schedule_.begin(turn.now);

@@ -9,6 +9,7 @@
 
 namespace disttrain::chiefd {
 
+class Candidates;
 class CheckpointFolder;
 class CheckpointSchedule;
 class CheckpointStats;
@@ -59,6 +60,7 @@ class Launch {
   Rollbacks& rollbacks_;
   GenerationPlan& generation_;
   Workers& workers_;
+  Candidates& candidates_;
   Links& links_;
   const CheckpointFolder& folder_;
   CheckpointSchedule& schedule_;

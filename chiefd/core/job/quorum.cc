@@ -16,6 +16,7 @@ Quorum::Quorum(JobParts& parts)
       candidates_(parts.candidates),
       worker_losses_(parts.worker_losses),
       pauses_(parts.pauses),
+      rollbacks_(parts.rollbacks),
       reachability_(parts.reachability),
       loans_(parts.loans),
       pausing_(parts.pausing),
@@ -51,7 +52,7 @@ bool Quorum::fail_without_hope(Turn& turn) {
   // After a restart of the chief, a worker that isn't in the cluster file may be unknown.
   const Task* task = turn.tasks.find(*lost);
   const std::string why = worker_losses_.why_lost(*lost);
-  const std::string reason = task != nullptr && candidates_.is_left_out(*task)
+  const std::string reason = task != nullptr && is_barred(*task)
                                  ? "it " + candidates_.kept_out().at(*lost) +
                                        (setup_.waits_for_lost() ? "; no other worker may take its rank "
                                                                   "(job.on_worker_loss is \"wait\")"
@@ -60,7 +61,10 @@ bool Quorum::fail_without_hope(Turn& turn) {
                                        std::to_string(setup_.config().job.max_restarts) +
                                        ") times within job.restart_window, and too few other workers are left" +
                                        (why.empty() ? "" : "; the last loss: ") + why;
-  ending_.fail(turn, Error{ErrorCode::kFailed, reason}, *lost);
+  // The workers that failed before may have another reason.
+  const std::optional<Rollback>& rollback = rollbacks_.current();
+  const std::string before = rollback ? "; the job had rolled back because of " + to_string(rollback->cause) : "";
+  ending_.fail(turn, Error{ErrorCode::kFailed, reason + before}, *lost);
   return true;
 }
 
@@ -86,9 +90,11 @@ std::optional<TaskId> Quorum::last_hope(const Turn& turn) const {
   return others < setup_.least_workers() ? banned : std::nullopt;
 }
 
-// When a process that is left out has gone, the next process of its task may take part.
+// When a process that is left out has gone, the next process of its task may take part. A job that has never trained
+// doesn't wait for what a worker lacks: as at its first start, it fails if no worker can take part.
 bool Quorum::is_barred(const Task& task) const {
-  return task.is_there() && candidates_.is_left_out(task);
+  const bool lacks_something = !condition_.was_opened() && candidates_.awaits_retry(task.member);
+  return task.is_there() && (lacks_something || candidates_.is_left_out(task));
 }
 
 bool Quorum::can_do_without(const Tasks& tasks, TaskId worker, Instant now) const {

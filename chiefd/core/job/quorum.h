@@ -20,6 +20,7 @@ class Pauses;
 class Pausing;
 class Progress;
 class Reachability;
+class Rollbacks;
 class StageWait;
 class WorkerLosses;
 class Workers;
@@ -59,6 +60,7 @@ class Quorum {
   const Candidates& candidates_;
   WorkerLosses& worker_losses_;
   Pauses& pauses_;
+  const Rollbacks& rollbacks_;
   const Reachability& reachability_;
   Loans& loans_;
   Pausing& pausing_;

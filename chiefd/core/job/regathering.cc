@@ -43,7 +43,7 @@ void Regathering::regather(Turn& turn) {
     return explain(shortage);
   }
   if (!regather_memory(turn)) return;
-  if (turn.now < rollbacks_.current()->not_before) return;
+  if (turn.now < rollbacks_.current()->not_before || awaits_a_worker(turn)) return;
   find_restore(turn);
 }
 
@@ -121,6 +121,13 @@ bool Regathering::regather_workers(Turn& turn) {
     for (const auto& [id, member] : ready) roster.push_back(member);
   workers_.choose_members(std::move(roster));
   return true;
+}
+
+bool Regathering::awaits_a_worker(const Turn& turn) const {
+  if (turn.now >= waits_for_workers_until_) return false;
+  return std::any_of(turn.tasks.all().begin(), turn.tasks.all().end(), [](const auto& entry) {
+    return entry.first.role == Role::kWorker && entry.second.is_listed && entry.second.state == TaskState::kWaiting;
+  });
 }
 
 std::size_t Regathering::fewest_workers() const {

@@ -36,6 +36,9 @@ class Regathering {
 
   // In stage kRegather: goes on if enough tasks are connected.
   void regather(Turn& turn);
+  // Called after a restart of the chief. Until this time a generation begins only with all workers of the cluster file:
+  // the first one that is back may be one that can't take part.
+  void wait_for_workers_until(Instant when) { waits_for_workers_until_ = when; }
   std::vector<Awaited> missing_ps(const Tasks& tasks) const;
   // True if the job can't go on because ps tasks are away, or have too little memory.
   bool lacks_ps(const Tasks& tasks) const { return lacks_memory_ || !missing_ps(tasks).empty(); }
@@ -48,6 +51,7 @@ class Regathering {
   void explain(const std::string& shortage);
   // True if the workers that reach all current owners of shards are enough for training.
   bool can_train_with(const Tasks& tasks) const;
+  bool awaits_a_worker(const Turn& turn) const;
   bool is_ready(const Task& task, Instant now) const;
   // The least number of workers that the job trains with.
   std::size_t fewest_workers() const;
@@ -69,6 +73,7 @@ class Regathering {
   CheckpointFolder& folder_;
   Launch& launch_;
 
+  Instant waits_for_workers_until_;
   bool lacks_memory_ = false;  // the ps tasks that are there can't take the shards
 };
 

@@ -21,6 +21,7 @@ Restart::Restart(JobParts& parts)
       loans_(parts.loans),
       reclaim_(parts.reclaim),
       recovery_(parts.recovery),
+      regathering_(parts.regathering),
       folder_(parts.folder),
       schedule_(parts.schedule),
       closing_(parts.closing),
@@ -134,6 +135,7 @@ void Restart::take_up_generation(Turn& turn, const JournaledJob& journaled) {
   if (const Status status = generation_.recompute_layout(); !status)
     return ending_.fail(turn, status.error(), std::nullopt);
   progress_.moved(turn.now);
+  regathering_.wait_for_workers_until(turn.now + 2 * setup_.timeouts.silent);
   events_.tell(turn, kTakenUp, 1, "a new chief waits for the job's tasks");
   // The chief was restarted during a rollback. The record of the next generation may already be written, and its count
   // includes this rollback. So the count is made smaller here, because roll_back() counts the rollback again.

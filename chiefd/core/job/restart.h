@@ -28,6 +28,7 @@ class Loans;
 class Progress;
 class Reclaim;
 class Recovery;
+class Regathering;
 class Rollbacks;
 class WorkerLosses;
 class Workers;
@@ -65,6 +66,7 @@ class Restart {
   Loans& loans_;
   Reclaim& reclaim_;
   Recovery& recovery_;
+  Regathering& regathering_;
   CheckpointFolder& folder_;
   CheckpointSchedule& schedule_;
   Closing& closing_;

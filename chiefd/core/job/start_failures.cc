@@ -17,6 +17,7 @@ StartFailures::StartFailures(JobParts& parts)
       workers_(parts.workers),
       candidates_(parts.candidates),
       worker_losses_(parts.worker_losses),
+      reachability_(parts.reachability),
       launch_(parts.launch),
       membership_(parts.membership),
       recovery_(parts.recovery) {}
@@ -35,18 +36,17 @@ bool StartFailures::may_start_without(const Turn& turn, const Member& worker) co
 std::size_t StartFailures::others_in_roster(const std::set<Member>& without) const {
   const std::vector<Member>& members = workers_.roster().members;
   return static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](const Member& member) {
-    return without.count(member) == 0 && !workers_.is_lost(member) && !candidates_.was_lost_at_start(member.task);
+    return without.count(member) == 0 && !workers_.is_lost(member);
   }));
 }
 
 std::size_t StartFailures::others_outside(const Turn& turn) const {
-  std::set<TaskId> inside;
-  for (const Member& member : workers_.roster().members) inside.insert(member.task);
   const auto& tasks = turn.tasks.all();
   return static_cast<std::size_t>(std::count_if(tasks.begin(), tasks.end(), [&](const auto& entry) {
     const auto& [id, task] = entry;
-    return id.role == Role::kWorker && task.takes_work() && inside.count(id) == 0 && !candidates_.is_left_out(task) &&
-           !candidates_.was_lost_at_start(id) && !worker_losses_.is_too_often(id, turn.now);
+    return id.role == Role::kWorker && task.takes_work() && !workers_.is_in_roster(task.member) &&
+           !candidates_.is_left_out(task) && !candidates_.awaits_retry(task.member) &&
+           !worker_losses_.is_too_often(id, turn.now) && reachability_.reaches_owners(id);
   }));
 }
 
@@ -69,8 +69,7 @@ void StartFailures::advance(Turn& turn) {
   recovery_.recover(turn, {worker.task, failure.error.message}, loss);
 }
 
-// Even if another process of the task joins at once, the next generation starts without it if it can. So each start
-// that fails leaves out one task more, and there are as many of them as workers.
+// Even if another process of the task joins at once, the next generation starts without it if it can.
 void StartFailures::settle(Turn& turn) {
   for (const auto& [worker, failure] : std::exchange(failures_, {})) {
     candidates_.note_lost_at_start(worker.task);

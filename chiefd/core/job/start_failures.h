@@ -25,6 +25,7 @@ class EventLog;
 class GenerationPlan;
 class Launch;
 class Membership;
+class Reachability;
 class Recovery;
 class StageWait;
 class WorkerLosses;
@@ -40,8 +41,8 @@ class StartFailures {
   bool may_spare(const Member& worker) const;
   // The same, but workers outside the roster count too if they may take part in the next start.
   bool may_start_without(const Turn& turn, const Member& worker) const;
-  // How the loss of this worker counts if the job starts again without it. Before a job trains, each task is spared
-  // once, so as many starts in a row are spared as there are workers.
+  // How the loss of this worker counts if the job starts again without it. Until a generation trains, each task is
+  // spared once. So as many starts in a row are spared as there are workers.
   Loss loss_of(TaskId worker) const;
 
   // In stage kOpen: this worker has failed or is lost. Call it only if may_start_without(). `is_process`: the process
@@ -77,6 +78,7 @@ class StartFailures {
   Workers& workers_;
   Candidates& candidates_;
   const WorkerLosses& worker_losses_;
+  const Reachability& reachability_;
   Launch& launch_;
   Membership& membership_;
   Recovery& recovery_;

@@ -240,6 +240,18 @@ TEST_F(ReclaimTest, PsThatWasRestartedMeanwhileMeansARollback) {
   EXPECT_NE(event("rolled_back").find("how many isn't known"), std::string::npos) << event("rolled_back");
 }
 
+// The first worker that is back may be one that can't take part.
+TEST_F(ReclaimTest, RollbackAfterARestartAwaitsTheOtherWorkersForAWhile) {
+  const JobId job = train(job_config("a"));
+  restart_chief_without({ps(0), worker(1)});
+  restart(ps(0));
+  pass(milliseconds(100));
+  EXPECT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  pass(seconds(9));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(sent<CreateShards>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))});
+}
+
 TEST_F(ReclaimTest, StepOfTheNewestCheckpointIsKnownBeforeThePacerHasSpoken) {
   JobConfig config = with_checkpoints();
   config.checkpoint.every_steps = 20;

@@ -158,7 +158,6 @@ TEST_F(StartFailuresTest, RankOfAWorkerThatDiesAsItDescribesTheJobIsKept) {
   EXPECT_EQ(roster().size(), 3u);
 }
 
-// The losses are so far apart that job.max_restarts never counts two of them.
 // worker/2 isn't among the workers with which the job has begun.
 TEST_F(StartFailuresTest, JobThatWaitsForItsWorkersDoesNotWaitForOneThatCannotJoin) {
   config_.allow_unlisted_workers = true;
@@ -197,6 +196,7 @@ TEST_F(StartFailuresTest, JobThatWaitsForAWorkerAsksItAgain) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
+// The losses are so far apart that job.max_restarts never counts two of them.
 TEST_F(StartFailuresTest, JobThatRollsBackAgainAndAgainFails) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 1;
@@ -296,6 +296,64 @@ TEST_F(StartFailuresTest, WorkerThatCameTooLateToBeginTakesThePlaceOfOneThatFail
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(roster(), (std::vector<Member>{member(worker(1))}));
   EXPECT_EQ(reason_of(job, worker(0)), "can't take part in the job until its process is another one: no device");
+}
+
+// worker/1 has died, and its next process can take part.
+TEST_F(StartFailuresTest, NextProcessOfALostWorkerTakesThePlaceOfOneThatFails) {
+  const JobId job = begin_opening(job_config("a"), 2);
+  restart_anew(worker(1));
+  obedient_ = true;
+  fail(job, worker(0), ErrorCode::kConfig, "no device");
+  pass(seconds(3));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+  EXPECT_EQ(roster(), (std::vector<Member>{member(worker(1))}));
+}
+
+// No worker that is there can take part.
+TEST_F(StartFailuresTest, JobThatHasNeverTrainedDoesNotWaitForWhatItsLastWorkerLacks) {
+  begin(2);
+  kill(worker(1));
+  pass(seconds(1));
+  const JobId job = submit(job_config("a"));
+  pass(seconds(10));
+  say(worker(0), described(job));
+  say(ps(0), ShardsCreated{job, generation(job)});
+  restart(worker(1));
+  fail(job, worker(0), ErrorCode::kConfig, "no device");
+  ASSERT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  pass(seconds(3));
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  fail_description(job, worker(1), ErrorCode::kNoInput, "no data");
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_NE(status(job).reason.find("no data"), std::string::npos) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("no device"), std::string::npos) << status(job).reason;
+}
+
+// A worker that has opened the job hasn't trained yet.
+TEST_F(StartFailuresTest, WorkerThatDiesAfterItHasOpenedTheJobIsSparedOnce) {
+  JobConfig config = job_config("a");
+  config.job.min_workers = 2;
+  begin(3);
+  kill(worker(2));
+  pass(seconds(1));
+  const JobId job = submit(config);
+  pass(seconds(10));
+  say(worker(0), described(job));
+  say(ps(0), ShardsCreated{job, generation(job)});
+  restart(worker(2));
+  for (int deaths = 0; deaths < 2; ++deaths) {
+    open(job, worker(0));
+    restart_anew(worker(0));
+    open(job, worker(1));
+    pass(seconds(2));
+    say(worker(0), described(job));
+    pass(seconds(2));
+    say(ps(0), ShardsCreated{job, generation(job)});
+  }
+  EXPECT_EQ(std::count_if(journal_.events.begin(), journal_.events.end(),
+                          [](const EventRecord& one) { return one.kind == kLossCounted; }),
+            1);
 }
 
 TEST_F(StartFailuresTest, WorkerThatCameTooLateToDescribeTheJobIsAskedToo) {
