@@ -171,6 +171,7 @@ class Scan {
   void end_function() { weight_ += 4 + std::exchange(deepest_, 0); }
   void note_depth() { deepest_ = std::max(deepest_, operators_ + 2 * (blocks_.size() + branches_)); }
   void end_reference() {
+    if (reference_.size() > kMaxCodeName) refuse(kMaxCodeName, "characters in one name");
     if (!reference_.empty() && has_definition_) definitions_.back().references.insert(reference_);
     reference_.clear();
   }

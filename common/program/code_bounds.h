@@ -23,6 +23,8 @@ inline constexpr std::size_t kMaxCodeOperators = 1000;
 inline constexpr std::size_t kMaxCodeBranches = 1000;
 // Ends of lines, comments and joins of lines ("\") from one word or sign to the next.
 inline constexpr std::size_t kMaxCodeLineEnds = 1000;
+// Characters of a name that begins with "__torch__.".
+inline constexpr std::size_t kMaxCodeName = 1000;
 // libtorch compiles a function or class when it comes to its name in another one. So this bounds the sum along a chain
 // of them. An operator counts 1, a block or branch 2, a function or class 4, each where the definition is deepest. A
 // class counts all its functions, because they may call each other. In 8 MiB, libtorch compiles chains of 4500

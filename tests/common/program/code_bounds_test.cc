@@ -56,6 +56,12 @@ TEST(CodeBounds, DeepBlocksAndManyBranchesAreFound) {
   EXPECT_THAT(find_deep_code("if x:\n  y\n" + times(20'000, "elif x:\n  y\n")), Optional(HasSubstr("branches")));
 }
 
+// The time to look a name up grows with the square of its length.
+TEST(CodeBounds, LongNamesAreFound) {
+  EXPECT_THAT(find_deep_code("x = __torch__" + times(500, ".a")), Optional(HasSubstr("characters in one name")));
+  EXPECT_EQ(find_deep_code("x = __torch__" + times(490, ".a")), std::nullopt);
+}
+
 // libtorch overflows the stack with each of these.
 TEST(CodeBounds, BranchesAroundOtherIfsAreFound) {
   const std::string begin = "if x:\n  y\n";
