@@ -170,7 +170,7 @@ void LongFaults::one(Kind kind) {
       const Duration duration = how_long();
       world_.tell("the chief's own disk hangs for " + seconds_of(duration));
       world_.count(Happening::kJournalHung);
-      journal_.hung_until = world_.now() + duration;
+      journal_.hung_until = std::max(journal_.hung_until, world_.now() + duration);
       return lasts(duration);
     }
     case Kind::kKinds:

@@ -35,7 +35,7 @@ void Storage::hang(Instant until) {
   world_.tell("the disk hangs for " +
               std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(until - world_.now()).count()) +
               " ms");
-  hung_until_ = until;
+  hung_until_ = std::max(hung_until_, until);
 }
 
 void Storage::lose(Reach how) {
