@@ -14,6 +14,8 @@ from disttrain.errors import DisttrainError
 from disttrain.wrapping import kind_of
 
 _VERIFIED = 64 * 1024  # so many elements are verified in a step, on the average
+_SCALES = [10.0**power for power in (-8, -4, -2, -1, 0, 1, 3, 6)]  # of the random values that are tried at job.wrap()
+_WHOLE_SCALES = [1e-8, 1e-2, 1.0]  # of the values that a large variable takes one scale at a time
 
 
 class Constraint:
@@ -86,23 +88,33 @@ class Constraint:
         return None if bounds == (-np.inf, np.inf) else bounds
 
     def _is_clip(self, variable, low, high):
-        """Whether the function clips random values, also such near the bounds. A large variable takes values of several
-        scales at once, so it needs few calls of the function."""
+        """Whether the function clips random values, also such near the bounds."""
         draw = np.random.default_rng(1)
-        size = variable.elements
-        finite = [end for end in (low, high) if abs(end) < np.finfo(variable.dtype).max]
-        scales = [(0.0, 10.0**power) for power in (-8, -4, -2, -1, 0, 1, 3, 6)] + [
-            (end, factor * (abs(end) or 1.0)) for end in finite for factor in (1e-3, 1.0)
-        ]
         with np.errstate(all="ignore"):
-            draws = [center + scale * draw.standard_normal(min(size, _VERIFIED)) for center, scale in scales]
-            values = np.concatenate(draws).astype(variable.dtype)
-            for begin in range(0, len(values), size):
-                tried = np.resize(values[begin : begin + size], variable.shape)
+            for values in _trials(variable, low, high, draw):
+                tried = np.resize(values.astype(variable.dtype), variable.shape)
                 expected = np.asarray(np.clip(tried, low, high), variable.dtype)
                 if not np.array_equal(self.apply(variable, tried), expected):
                     return False
         return True
+
+
+def _trials(variable, low, high, draw):
+    """Yields random values to try, at most as many as the variable has elements; they repeat if they are fewer. A large
+    variable takes values of several scales at once, so it needs few calls of the function. The largest scale then decides
+    each norm and mean. So a large variable takes small values alone, too: a function may change only small norms."""
+    size = variable.elements
+    finite = [end for end in (low, high) if abs(end) < np.finfo(variable.dtype).max]
+    scales = [(0.0, scale) for scale in _SCALES] + [
+        (end, factor * (abs(end) or 1.0)) for end in finite for factor in (1e-3, 1.0)
+    ]
+    draws = [center + scale * draw.standard_normal(min(size, _VERIFIED)) for center, scale in scales]
+    values = np.concatenate(draws)
+    for begin in range(0, len(values), size):
+        yield values[begin : begin + size]
+    if size > _VERIFIED:
+        for scale in _WHOLE_SCALES:
+            yield scale * draw.standard_normal(_VERIFIED)
 
 
 def description_of(variable):

@@ -499,12 +499,28 @@ def calls_with_a_large_parameter():
     large.steps(9)
     first = large.calls.copy()
     large.steps(91)
-    return [v.bounds for v in large.variables], at_wrap <= 4, first, large.calls.count(655360) in (8, 9, 10), 3 in large.calls
+    return [v.bounds for v in large.variables], at_wrap <= 7, first, large.calls.count(655360) in (8, 9, 10), 3 in large.calls
 def a_constraint_of_a_large_parameter_that_changes_with_time():
     width = [1.0]
     large = Large(lambda value: np.clip(value, -width[0], width[0]))
     width[0] = 0.5
     large.steps(10)
+def a_constraint_of_a_function_of_large_values(function):
+    "The error for a function that works on the large parameter alone."
+    try:
+        Large(lambda value: np.clip(value, -1, 1) if value.size == 3 else function(value).astype(value.dtype))
+    except DisttrainError as error:
+        return "doesn't keep each element" in str(error)
+def functions_of_small_norms():
+    length = lambda value: float(np.linalg.norm(value)) or 1.0
+    spread = lambda value: float(np.sqrt(np.mean(np.square(value)))) or 1.0
+    return [a_constraint_of_a_function_of_large_values(function) for function in (
+        lambda value: value / min(1.0, length(value)),
+        lambda value: value * max(1.0, 1e-3 / spread(value)),
+        lambda value: value - value.mean() if spread(value) < 0.1 else value,
+        lambda value: value / 2 if length(value) < 10 else value,
+        lambda value: value / 2 if 0.1 < spread(value) < 10 else value,
+    )]
 def a_longest_row():
     Large(lambda value: value / np.maximum(1, np.linalg.norm(value, axis=-1, keepdims=True)).astype(value.dtype))
 def a_longest_column():
@@ -632,6 +648,7 @@ VALUES = {
     "a_clamp_of_a_double": {"weight": (-0.1, 0.1)},
     "initial_values_within_the_bounds": True,
     "calls_with_a_large_parameter": ([(-1.0, 1.0), (-1.0, 1.0)], True, [], True, True),
+    "functions_of_small_norms": [True] * 5,
     "a_constraint_of_arrays": ([(-1.0, 1.0), (-1.0, 1.0)], [1.0, 1.0]),
 }
 
