@@ -53,20 +53,22 @@ class Constraint:
         return np.asarray(result)
 
     def verify(self, variables, values):
-        """Fails if the function would change some of the cluster's new values. Each call tries some of them. The function
-        takes a variable as a whole, so a variable of n elements waits until n / _VERIFIED steps allow it."""
+        """Fails if the function would change some of the cluster's new values, also those of a parameter without bounds.
+        Each call tries some of them. The function takes a variable as a whole, so a variable of n elements waits until
+        n / _VERIFIED steps allow it."""
         self._allowed += _VERIFIED
         for _ in variables:
             variable, value = variables[self._next], np.asarray(values[self._next])
-            if variable.bounds is not None:
+            if variable.kind == "trainable":
                 if value.size > self._allowed:
                     return
                 self._allowed -= value.size
                 if not np.array_equal(self.apply(variable, value), value, equal_nan=True):
+                    found = "no bounds" if variable.bounds is None else f"the bounds {list(variable.bounds)}"
                     raise DisttrainError(
-                        f'the function of job.wrap(constraint=...) gives the parameter "{variable.name}" other values than '
-                        f"the bounds {list(variable.bounds)} that it had at job.wrap(); expected a function that always gives "
-                        "the same result for the same value"
+                        f'the function of job.wrap(constraint=...) changes new values of the parameter "{variable.name}", '
+                        f"for which job.wrap() found {found}; expected a function that always gives the same result for the "
+                        "same value"
                     )
             self._next = (self._next + 1) % len(variables)
         self._allowed = 0  # this step has tried all variables

@@ -505,6 +505,13 @@ def a_constraint_of_a_large_parameter_that_changes_with_time():
     large = Large(lambda value: np.clip(value, -width[0], width[0]))
     width[0] = 0.5
     large.steps(10)
+def a_constraint_that_begins_with_time():
+    "The function changes nothing of the large parameter at job.wrap()."
+    begun = [False]
+    large = Large(lambda value: np.clip(value, -0.5, 0.5) if begun[0] else np.clip(value, -1, 1) if value.size == 3 else value)
+    begun[0] = True
+    large.variables = large.variables[:1]
+    large.steps(10)
 def a_constraint_of_a_function_of_large_values(function):
     "The error for a function that works on the large parameter alone."
     try:
@@ -609,8 +616,10 @@ SENTENCES = {
     "a_constraint_that_returns_a_number": "returned an object of the class float for the parameter",
     "a_constraint_that_is_no_function": "job.wrap(constraint=...) got an object of the class float; expected a function",
     "a_constraint_of_three_arguments": "got a function with 3 parameters; expected function(value) or function(name, value)",
-    "a_constraint_that_changes_with_time": 'gives the parameter "0.weight" other values than the bounds [-1.0, 1.0]',
-    "a_constraint_of_a_large_parameter_that_changes_with_time": 'gives the parameter "large" other values than the bounds',
+    "a_constraint_that_changes_with_time": 'changes new values of the parameter "0.weight", for which job.wrap() found the '
+    "bounds [-1.0, 1.0]; expected a function that always gives the same result",
+    "a_constraint_of_a_large_parameter_that_changes_with_time": 'changes new values of the parameter "large", for which',
+    "a_constraint_that_begins_with_time": 'changes new values of the parameter "large", for which job.wrap() found no bounds',
     "a_longest_row": NO_BOUNDS.replace("weight", "large"),
     "a_longest_column": NO_BOUNDS.replace("weight", "large"),
     "a_shortest_row": NO_BOUNDS.replace("weight", "large"),
