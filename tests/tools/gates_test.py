@@ -98,10 +98,32 @@ class TestTest(SmallTree):
         self.assertTrue(next(call for call in calls if call.startswith("ctest")).endswith(" -R name"))
 
     def test_tests_that_take_long_are_left_out_unless_their_label_is_given(self):
-        for words in ((), ("release", "-R", "kinds_of"), ("release", "-L", "kinds"), ("release", "-L", "rdma")):
+        for words, leaves_out in {
+            (): True,
+            ("release", "-R", "kinds_of"): True,
+            ("release", "-R", "kinds"): True,
+            ("release", "-L", "sanitized", "-R", "rdma"): True,
+            ("release", "-L", "kinds"): False,
+            ("release", "-L", "kinds|machine"): False,
+            ("release", "-R", "x", "-L", "^rdma$"): False,
+            ("release", "-Lmachine"): False,
+            ("release", "--label-regex", "rdma"): False,
+            ("release", "--label-regex=rdma"): False,
+        }.items():
             _, _, calls = self.run_tool("tools/test", *words)
             (call,) = [call for call in calls if call.startswith("ctest")]
-            self.assertEqual("--label-exclude machine|rdma|kinds" in call, "-L" not in words, call)
+            self.assertEqual("--label-exclude machine|rdma|kinds" in call, leaves_out, call)
+
+    def test_no_test_is_a_failure_unless_tests_are_only_listed(self):
+        (self.root / "bin/ctest").unlink()  # the real one runs
+        (self.root / "build/release").mkdir(parents=True)
+        (self.root / "build/release/CTestTestfile.cmake").write_text("")
+        code, lines, _ = self.run_tool("tools/test", "release", "-R", "no_such_test")
+        self.assertNotEqual(code, 0, lines)
+        self.assertIn("test: tests failed (above)", lines[-1])
+        for words in (("-N",), ("--show-only=json-v1",), ("--print-labels",)):
+            code, lines, _ = self.run_tool("tools/test", "release", *words)
+            self.assertEqual(code, 0, lines)
 
     def test_a_failure_of_ctest_is_a_failure(self):
         self.stand_in("bin/ctest", "exit 8")
@@ -205,12 +227,19 @@ class NightlyTest(SmallTree):
 
     def test_a_part_that_fails_stops_no_other_and_the_exit_code_is_1(self):
         self.stand_in("tools/simulate", "exit 1")
+        self.stand_in("tools/fuzz", "echo 'Done 77 runs in 2 second(s)'")
         code, lines, calls = self.run_tool("tools/nightly", "--parts", "fuzz,seeds", "--fuzzers", "idx")
         self.assertEqual(code, 1)
         self.assertEqual(lines[-1], "nightly: 1 of 2 failed")
         self.assertRegex(lines[-3], r"^seeds .* failed: .*simulate --seeds \d+\.\.\d+: exit code 1 ")
         self.assertRegex(lines[-2], r"^fuzz idx .* passed ")
         self.assertFalse([call for call in calls if call.startswith("fuzz csv")])
+
+    def test_a_part_that_does_not_say_what_ran_has_failed(self):
+        self.stand_in("bin/ctest", "echo 'No tests were found!!!'")
+        code, lines, _ = self.run_tool("tools/nightly", "--parts", "kinds")
+        self.assertEqual((code, lines[-1]), (1, "nightly: 1 of 1 failed"))
+        self.assertRegex(lines[-2], r"^kinds +nothing +failed: its output has no line that says what ran; expected ")
 
     def long_part(self):
         """Makes a part that has a child and doesn't end. Returns the end of a pipe: the child writes a byte when it runs,
@@ -262,7 +291,7 @@ class NightlyTest(SmallTree):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             self.assertRegex(row[2], f"^failed: not done after .* minutes; process {pid} is still there$")
-        self.assertEqual(nightly.Part("seeds", "x", "true").run(log, 10)[2], "passed")
+        self.assertEqual(nightly.Part("seeds", "x", "echo", "x").run(log, 10)[2], "passed")
 
     def test_names_that_nobody_knows_are_refused(self):
         for words in (("--parts", "seeds,moon"), ("--fuzzers", "moon"), ("--seeds", "0"), ("--fuzz-seconds", "-1")):
