@@ -190,6 +190,33 @@ class CiTest(SmallTree):
         self.assertEqual((code, parts), (77, ["ctest", "simulate", "bare", "sanitized"]))
         self.assertIn("bare Debian failed", lines[-1])
 
+    def after_slow_tests(self, seeds, seeds_limit):
+        """Runs .ci/run when 2 seconds of its time are left. The simulator ends with `seeds`."""
+        path = self.root / ".ci/run"
+        text = path.read_text()
+        for old, new in (("limit=3300 ", "limit=2 "), ("seeds_limit=240 ", f"seeds_limit={seeds_limit} ")):
+            self.assertIn(f"\n{old}", text)
+            text = text.replace(f"\n{old}", f"\n{new}")
+        path.write_text(text)
+        self.stand_in("tools/test")
+        self.stand_in("tools/simulate", seeds)
+        self.stand_in("tools/quickstart", "exec sleep 3600")
+        self.stand_in("tools/sanitized", "exec sleep 3600")
+        self.bare_root("SKIPPED: all of it: no root", 77)
+        return self.run_tool(".ci/run")
+
+    def test_seeds_run_although_the_tests_have_taken_all_the_time(self):
+        code, lines, calls = self.after_slow_tests("sleep 3", 100)
+        self.assertEqual(code, 0, lines)
+        self.assertIn("simulate --fresh 5000", calls)
+        self.assertRegex(lines[-1], r"5000 fresh seeds passed .*quickstart not done in the time that was left .*"
+                         r"with a sanitizer not done in the time that was left ")
+
+    def test_seeds_that_are_not_done_are_a_failure(self):
+        code, lines, _ = self.after_slow_tests("exec sleep 3600", 3)
+        self.assertEqual(code, 124, lines)
+        self.assertIn("5000 fresh seeds failed", lines[-1])
+
     def test_without_torch_the_last_line_says_so(self):
         code, lines, _ = self.parts("--without-torch")
         self.assertEqual(code, 0, lines)
