@@ -145,6 +145,12 @@ class Cluster {
   std::vector<TaskStatus> tasks_beside(JobId id, Instant now) const;
   std::optional<std::uint64_t> reached_by(const Task& task) const;
 
+  // What a task's status has of a job at its end.
+  struct AtEnd {
+    std::optional<std::uint32_t> rank;
+    TaskFigures figures;
+  };
+
   // Constant.
   const ClusterConfig config_;  // its heartbeat timeout may be out of date; timeouts_ has the current one
   const std::uint64_t seed_;
@@ -168,10 +174,10 @@ class Cluster {
   std::map<JobId, JournaledJob> left_running_;  // until start()
   std::deque<EventRecord> past_events_;         // until start()
   const EventClocks begun_at_;
-  std::map<JobId, std::string> unreadable_;                // jobs whose file this version can't parse, and why
-  const std::map<JobId, std::uint32_t> crashes_;           // see Setup
-  std::map<JobId, std::string> traces_;                    // the path of the newest trace of each job that has one
-  std::map<JobId, std::map<TaskId, TaskFigures>> frozen_;  // the figures at the end of each ended job
+  std::map<JobId, std::string> unreadable_;          // jobs whose file this version can't parse, and why
+  const std::map<JobId, std::uint32_t> crashes_;     // see Setup
+  std::map<JobId, std::string> traces_;              // the path of the newest trace of each job that has one
+  std::map<JobId, std::map<TaskId, AtEnd>> frozen_;  // of each ended job
 };
 
 }  // namespace disttrain::chiefd

@@ -90,8 +90,8 @@ std::vector<TaskStatus> Cluster::tasks_in_current_job(Instant now) const {
   return statuses;
 }
 
-// The tasks in the status of a job that isn't running. They have their current state, and the figures that they had at
-// the end of this job.
+// The tasks in the status of a job that isn't running. They have their current state, and the rank and the figures that
+// they had at the end of this job.
 std::vector<TaskStatus> Cluster::tasks_beside(JobId id, Instant now) const {
   std::vector<TaskStatus> statuses = tasks(now);
   const auto frozen = frozen_.find(id);
@@ -103,8 +103,10 @@ std::vector<TaskStatus> Cluster::tasks_beside(JobId id, Instant now) const {
     status.rank.reset();
     status.figures = TaskFigures();
     if (frozen == frozen_.end()) continue;
-    if (const auto at_end = frozen->second.find(status.task); at_end != frozen->second.end())
-      status.figures = at_end->second;
+    const auto at_end = frozen->second.find(status.task);
+    if (at_end == frozen->second.end()) continue;
+    status.rank = at_end->second.rank;
+    status.figures = at_end->second.figures;
   }
   return statuses;
 }
@@ -120,12 +122,12 @@ JobStatus Cluster::status(JobId id, Instant now) const {
   return status;
 }
 
-// Stores the figures that the tasks have in the current job, because the tasks forget them when they close the job.
-// Later queries get the stored figures.
+// Stores the ranks and figures that the tasks have in the current job, because they are lost when the tasks close the
+// job. Later queries get the stored ones.
 void Cluster::freeze_figures(Instant now) {
   if (frozen_.count(*current_) != 0) return;
   auto& frozen = frozen_[*current_];
-  for (const TaskStatus& task : tasks(now + slept_)) frozen.emplace(task.task, task.figures);
+  for (const TaskStatus& task : tasks(now + slept_)) frozen.emplace(task.task, AtEnd{task.rank, task.figures});
 }
 
 }  // namespace disttrain::chiefd

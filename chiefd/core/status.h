@@ -54,7 +54,8 @@ struct TaskStatus {
   std::string host;
   std::string metrics;  // host:port; "": none
   TaskState state = TaskState::kWaiting;
-  std::optional<std::uint32_t> rank;  // of a worker that takes part in the job
+  // Of a worker that takes part in the job, or took part in it at its end, if this chief has seen the end.
+  std::optional<std::uint32_t> rank;
   std::string reason;
   std::optional<Duration> heartbeat_age;  // none: the task has never sent anything
   Phase phase = Phase::kIdle;             // of the last heartbeat

@@ -494,6 +494,21 @@ TEST_F(TrainingTest, FinishedWorkerHasTheStepsThatItReported) {
   EXPECT_EQ(status(job).tasks.back().figures.step, 10u);
 }
 
+// A client that first sees a job at its end asks for the output of rank 0.
+TEST_F(TrainingTest, TheStatusOfAnEndedJobHasTheRanks) {
+  const JobId job = train(job_config("a"), 2);
+  lend_all(job);
+  report_pacer(10, 1);
+  finish(job, worker(0));
+  finish(job, worker(1));
+  ASSERT_EQ(status(job).state, JobState::kFinished);
+  pass(seconds(1));
+  std::vector<std::optional<std::uint32_t>> ranks;
+  for (const TaskStatus& task : status(job).tasks)
+    if (task.task.role == Role::kWorker) ranks.push_back(task.rank);
+  EXPECT_THAT(ranks, testing::ElementsAre(0u, 1u));
+}
+
 TEST_F(TrainingTest, SyncLendsBlocksToTheWholeRosterAhead) {
   JobConfig config = job_config("a", Mode::kSync);
   config.train.epochs = 2;
