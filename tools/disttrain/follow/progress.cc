@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/printable.h"
+#include "tools/disttrain/follow/follow_job.h"
 #include "tools/disttrain/printable_output.h"
 #include "tools/disttrain/terminal.h"
 
@@ -104,9 +105,15 @@ std::string progress_line(const Json& status) {
 std::string skipped_text(const Json& status) {
   const double skipped = number_of(status, "skipped");
   if (!(skipped > 0)) return "";
-  return with_commas(skipped) + (skipped == 1 ? " step was" : " steps were") +
-         " skipped, because a loss, a gradient, a state variable or an update was NaN or infinite; a lower "
-         "learning rate or [train.clip] may help";
+  const std::string because = "because a loss, a gradient, a state variable or an update was NaN or infinite; ";
+  // If no step was applied, the learning rate has hardly made the values infinite.
+  if (skipped >= number_of(status, "global_step"))
+    return std::string(is_final_state(text_of(status, "state")) ? "nothing was trained: no step was applied ("
+                                                                : "no step was applied so far (") +
+           with_commas(skipped) + " skipped), " + because +
+           "most likely the data, the initial values or the loss has such values";
+  return with_commas(skipped) + (skipped == 1 ? " step was" : " steps were") + " skipped, " + because +
+         "a lower learning rate or [train.clip] may help";
 }
 
 Progress::Progress(std::ostream& out) : out_(out), is_terminal_(isatty(STDERR_FILENO) != 0) {}
