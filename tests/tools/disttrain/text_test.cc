@@ -411,12 +411,13 @@ TEST(Summary, SaysThatNothingWasTrainedIfEachStepWasSkipped) {
   Json status = running();
   status["global_step"] = 5;
   status["skipped"] = 5;
-  EXPECT_THAT(skipped_text(status), testing::StartsWith("no step was applied so far (5 skipped), because a loss, "));
+  EXPECT_THAT(skipped_text(status), testing::StartsWith("no step was applied so far: 5 steps were skipped, because"));
   status["state"] = "finished";
   const std::string text = said(print_summary, status);
-  EXPECT_THAT(text, HasSubstr("\n  warning: nothing was trained: no step was applied (5 skipped), because a loss, a "
-                              "gradient, a state variable or an update was NaN or infinite; most likely the data, the "
-                              "initial values or the loss has such values\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n  warning: nothing was trained, as no step was applied: 5 steps were skipped, because a "
+                        "loss, a gradient, a state variable or an update was NaN or infinite; most likely the "
+                        "data, the initial values or the loss has such values\n"));
   EXPECT_THAT(text, Not(HasSubstr("learning rate")));
   status["skipped"] = 4;
   EXPECT_THAT(said(print_summary, status), HasSubstr("learning rate"));

@@ -105,15 +105,13 @@ std::string progress_line(const Json& status) {
 std::string skipped_text(const Json& status) {
   const double skipped = number_of(status, "skipped");
   if (!(skipped > 0)) return "";
-  const std::string because = "because a loss, a gradient, a state variable or an update was NaN or infinite; ";
-  // If no step was applied, the learning rate has hardly made the values infinite.
-  if (skipped >= number_of(status, "global_step"))
-    return std::string(is_final_state(text_of(status, "state")) ? "nothing was trained: no step was applied ("
-                                                                : "no step was applied so far (") +
-           with_commas(skipped) + " skipped), " + because +
-           "most likely the data, the initial values or the loss has such values";
-  return with_commas(skipped) + (skipped == 1 ? " step was" : " steps were") + " skipped, " + because +
-         "a lower learning rate or [train.clip] may help";
+  const std::string why = with_commas(skipped) + (skipped == 1 ? " step was" : " steps were") +
+                          " skipped, because a loss, a gradient, a state variable or an update was NaN or infinite; ";
+  if (skipped < number_of(status, "global_step")) return why + "a lower learning rate or [train.clip] may help";
+  // No update has changed the parameters, so the learning rate is hardly the cause.
+  const bool has_ended = is_final_state(text_of(status, "state"));
+  return (has_ended ? "nothing was trained, as no step was applied: " : "no step was applied so far: ") + why +
+         "most likely the data, the initial values or the loss has such values";
 }
 
 Progress::Progress(std::ostream& out) : out_(out), is_terminal_(isatty(STDERR_FILENO) != 0) {}
