@@ -82,8 +82,12 @@ class ImageDecoder::Jpeg {
   Jpeg& operator=(const Jpeg&) = delete;
 
   tjhandle handle() const { return handle_; }
-  tl::unexpected<Error> damaged() const {
-    return bad(std::string("found a damaged or truncated JPEG image (libjpeg: ") + tjGetErrorStr2(handle_) +
+  tl::unexpected<Error> damaged() {
+    const std::string why = tjGetErrorStr2(handle_);
+    // After an error in a header, libjpeg would go on in the middle of that header, even with another image.
+    tjDestroy(handle_);
+    handle_ = tjInitDecompress();
+    return bad("found a damaged or truncated JPEG image (libjpeg: " + why +
                "), expected a whole one: copy it again or leave it out");
   }
 

@@ -122,6 +122,16 @@ TEST_F(Image, TruncatedOnesAreRefused) {
   }
 }
 
+TEST_F(Image, DamagedOneDoesNotChangeTheNext) {
+  for (const char* name : {"colour.jpg", "progressive.jpg", "colour.png"}) {
+    const std::string whole = file(name);
+    for (std::size_t bytes = 0; bytes < whole.size() / 2; bytes += 7) {
+      EXPECT_NE(decode(whole.substr(0, bytes), kColour), "") << name << " " << bytes;
+      ASSERT_EQ(decode(whole, kColour), "") << name << " " << bytes;
+    }
+  }
+}
+
 TEST_F(Image, OtherContentIsRefused) {
   EXPECT_EQ(decode("", kColour), "found no bytes, expected a JPEG or PNG image");
   EXPECT_THAT(decode("GIF89a", kColour), HasSubstr("found bytes that begin neither as JPEG nor as PNG"));
