@@ -65,6 +65,39 @@ void convert_pixels(const std::uint8_t* in, std::size_t from, std::size_t pixels
   }
 }
 
+// Whether a JPEG has a marker here. A byte 0xff before another one fills a gap, and one before a 0 is data.
+bool is_marker(std::span<const std::byte> file, std::size_t at) {
+  return file[at] == std::byte{0xff} && file[at + 1] != std::byte{0xff} && file[at + 1] != std::byte{0};
+}
+
+// Copies a JPEG without the bytes between the parts of its header. Leaves the first scan and all after it as they are:
+// bytes there could be pixels.
+void copy_without_stray_bytes(std::span<const std::byte> file, std::vector<std::byte>& out) {
+  constexpr std::size_t kMarkerBytes = 2;
+  constexpr std::size_t kLengthBytes = 2;
+  const auto copy = [&file, &out](std::size_t begin, std::size_t end) {
+    const auto from = file.begin();
+    out.insert(out.end(), from + static_cast<std::ptrdiff_t>(begin), from + static_cast<std::ptrdiff_t>(end));
+  };
+  out.clear();
+  out.reserve(file.size());
+  std::size_t at = std::min(kMarkerBytes, file.size());
+  copy(0, at);  // the marker of the image's begin
+  for (;;) {
+    while (at + kMarkerBytes + kLengthBytes <= file.size() && !is_marker(file, at)) ++at;
+    if (at + kMarkerBytes + kLengthBytes > file.size()) break;
+    const auto marker = std::to_integer<std::uint8_t>(file[at + 1]);
+    const bool has_length = marker >= 0xc0 && (marker < 0xd0 || marker > 0xd9);
+    const bool begins_scan = marker == 0xda;
+    const std::size_t end = at + kMarkerBytes + std::to_integer<std::size_t>(file[at + 2]) * 256 +
+                            std::to_integer<std::size_t>(file[at + 3]);
+    if (!has_length || begins_scan || end > file.size()) break;
+    copy(at, end);
+    at = end;
+  }
+  copy(at, file.size());
+}
+
 }  // namespace
 
 struct ImageDecoder::Header {
@@ -82,6 +115,20 @@ class ImageDecoder::Jpeg {
   Jpeg& operator=(const Jpeg&) = delete;
 
   tjhandle handle() const { return handle_; }
+
+  // Decodes the image to the size `to`. Returns false if libjpeg has warned or failed. Stray bytes before the end
+  // marker are no reason: the image is complete before them.
+  bool decode(std::span<const std::byte> file, const ImageShape& to, std::uint8_t* pixels) {
+    // An image in many scans can take minutes to decode, so the flag limits their number.
+    const int answer = tjDecompress2(handle_, reinterpret_cast<const unsigned char*>(file.data()),
+                                     static_cast<unsigned long>(file.size()), pixels, static_cast<int>(to.width), 0,
+                                     static_cast<int>(to.height), to.channels == 1 ? TJPF_GRAY : TJPF_RGB,
+                                     TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS);
+    return answer == 0 || (warns_of("extraneous") && warns_of("before marker 0xd9"));
+  }
+  // libjpeg keeps only its first warning. So after this one the image may be truncated, too.
+  bool warns_of_stray_bytes() const { return warns_of("extraneous"); }
+
   tl::unexpected<Error> damaged() {
     const std::string why = tjGetErrorStr2(handle_);
     // After an error in a header, libjpeg would go on in the middle of that header, even with another image.
@@ -92,6 +139,11 @@ class ImageDecoder::Jpeg {
   }
 
  private:
+  bool warns_of(std::string_view text) const {
+    return tjGetErrorCode(handle_) == TJERR_WARNING &&
+           std::string_view(tjGetErrorStr2(handle_)).find(text) != std::string_view::npos;
+  }
+
   tjhandle handle_;
 };
 
@@ -176,15 +228,10 @@ Status ImageDecoder::decode_jpeg(std::span<const std::byte> file, const Header& 
   const bool is_wanted_size = scaled == wanted;
   if (!is_wanted_size) decoded_.resize(scaled.bytes());
   std::uint8_t* const pixels = is_wanted_size ? out.data() : decoded_.data();
-  // An image in many scans can take minutes to decode, so the flag limits their number.
-  const int answer = tjDecompress2(jpeg_->handle(), reinterpret_cast<const unsigned char*>(file.data()),
-                                   static_cast<unsigned long>(file.size()), pixels, static_cast<int>(scaled.width), 0,
-                                   static_cast<int>(scaled.height), wanted.channels == 1 ? TJPF_GRAY : TJPF_RGB,
-                                   TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS);
-  if (answer != 0) {
-    const bool is_complete = tjGetErrorCode(jpeg_->handle()) == TJERR_WARNING &&
-                             std::string_view(tjGetErrorStr2(jpeg_->handle())).find("extraneous") != std::string::npos;
-    if (!is_complete) return jpeg_->damaged();
+  if (!jpeg_->decode(file, scaled, pixels)) {
+    if (!jpeg_->warns_of_stray_bytes()) return jpeg_->damaged();
+    copy_without_stray_bytes(file, without_stray_bytes_);
+    if (!jpeg_->decode(without_stray_bytes_, scaled, pixels)) return jpeg_->damaged();
   }
   if (!is_wanted_size) resize_image(scaled, decoded_, wanted, out);
   return {};

@@ -29,8 +29,9 @@ inline constexpr std::uint64_t kMaxImagePixels = 1 << 26;
 // At most one thread at a time may use a decoder. It keeps the memory that the largest image needed.
 //
 // Errors, kData, say what is wrong with the image, but not which one it is; the caller knows its place. They are: the
-// bytes are neither JPEG nor PNG, the image is too large or damaged or truncated, or its colours are CMYK. Bytes that a
-// JPEG has too many between its parts aren't an error, because many files on the Web have some.
+// bytes are neither JPEG nor PNG, the image is too large or damaged or truncated, or its colours are CMYK. Stray
+// bytes between the parts of a JPEG's header or before its end marker aren't an error, because many files on the Web have
+// some.
 class ImageDecoder {
  public:
   ImageDecoder();
@@ -58,8 +59,9 @@ class ImageDecoder {
                            std::vector<std::uint8_t>& scratch, std::span<std::uint8_t> out);
 
   const std::unique_ptr<Jpeg> jpeg_;
-  std::vector<std::uint8_t> decoded_;  // the image before it is resized
-  std::vector<std::uint8_t> scratch_;  // a PNG before its transparency is dropped
+  std::vector<std::uint8_t> decoded_;           // the image before it is resized
+  std::vector<std::uint8_t> scratch_;           // a PNG before its transparency is dropped
+  std::vector<std::byte> without_stray_bytes_;  // a JPEG whose header had some
 };
 
 }  // namespace disttrain::input

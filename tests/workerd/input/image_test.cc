@@ -23,6 +23,11 @@ std::string file(const std::string& name) {
   return read_whole(DISTTRAIN_TEST_DATA "/image/" + name);
 }
 
+// With bytes between two parts of its header.
+std::string with_stray_bytes(std::string jpeg) {
+  return jpeg.insert(jpeg.find("\xff\xdb"), 3, '\0');
+}
+
 class Image : public testing::Test {
  protected:
   std::string decode(const std::string& content, const ImageShape& wanted) {
@@ -122,6 +127,17 @@ TEST_F(Image, TruncatedOnesAreRefused) {
   }
 }
 
+// libjpeg keeps only its first warning, here that of the stray bytes.
+TEST_F(Image, TruncatedOnesWithStrayBytesAreRefused) {
+  for (const char* name : {"colour.jpg", "progressive.jpg", "gray.jpg"}) {
+    const std::string whole = file(name);
+    const std::string scans = std::string(whole).insert(whole.rfind("\xff\xc4"), 3, '\0');
+    for (const std::string& content : {with_stray_bytes(whole), scans, with_stray_bytes(scans)})
+      for (std::size_t bytes = 0; bytes + 2 < content.size(); bytes += bytes < 700 ? 1 : 13)
+        EXPECT_THAT(decode(content.substr(0, bytes), kColour), HasSubstr("found ")) << name << " " << bytes;
+  }
+}
+
 TEST_F(Image, DamagedOneDoesNotChangeTheNext) {
   for (const char* name : {"colour.jpg", "progressive.jpg", "colour.png"}) {
     const std::string whole = file(name);
@@ -140,9 +156,15 @@ TEST_F(Image, OtherContentIsRefused) {
 }
 
 TEST_F(Image, BytesBetweenThePartsOfAJpegAreIgnored) {
-  std::string content = file("colour.jpg");
-  content.insert(20, "????");  // behind the first two markers
-  EXPECT_EQ(decode(content, kColour), "");
+  for (const char* name : {"colour.jpg", "progressive.jpg", "gray.jpg"}) {
+    const std::string whole = file(name);
+    const std::string early = std::string(whole).insert(20, "????");  // behind the first two markers
+    const std::string at_end = std::string(whole).insert(whole.size() - 2, 3, '\0');
+    for (const std::string& content : {early, with_stray_bytes(early), at_end, with_stray_bytes(at_end)}) {
+      ASSERT_EQ(decode(content, kColour), "") << name;
+      EXPECT_LE(largest_difference(pixels_, expected_of(name)), 1) << name;
+    }
+  }
 }
 
 // The sizes in the headers, not checked against a checksum in JPEG.
