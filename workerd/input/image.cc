@@ -180,8 +180,11 @@ Result<ImageDecoder::Header> ImageDecoder::read_header(std::span<const std::byte
     width = png.image().width;
     header.shape.channels = (png.image().format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
   } else {
-    return bad(file.empty() ? "found no bytes, expected a JPEG or PNG image"
-                            : "found bytes that begin neither as JPEG nor as PNG, expected such an image");
+    return bad(
+        file.empty()
+            ? "found no bytes, expected a JPEG or PNG image: copy it again or leave it out"
+            : "found bytes that begin neither as JPEG nor as PNG, expected such an image: convert it, or leave it "
+              "out");
   }
   if (height == 0 || width == 0 || height > kMaxImageSide || width > kMaxImageSide ||
       std::uint64_t{height} * width > kMaxImagePixels)

@@ -29,9 +29,9 @@ inline constexpr std::uint64_t kMaxImagePixels = 1 << 26;
 // At most one thread at a time may use a decoder. It keeps the memory that the largest image needed.
 //
 // Errors, kData, say what is wrong with the image, but not which one it is; the caller knows its place. They are: the
-// bytes are neither JPEG nor PNG, the image is too large or damaged or truncated, or its colours are CMYK. Stray
-// bytes between the parts of a JPEG's header or before its end marker aren't an error, because many files on the Web have
-// some.
+// bytes are neither JPEG nor PNG, the image is too large or damaged or truncated, or its colours are CMYK. Two things
+// aren't errors: stray bytes between the parts of a JPEG's header or before its end marker, because many files on the
+// Web have some; and a PNG that breaks off behind its last pixel.
 class ImageDecoder {
  public:
   ImageDecoder();

@@ -149,8 +149,9 @@ TEST_F(Image, DamagedOneDoesNotChangeTheNext) {
 }
 
 TEST_F(Image, OtherContentIsRefused) {
-  EXPECT_EQ(decode("", kColour), "found no bytes, expected a JPEG or PNG image");
-  EXPECT_THAT(decode("GIF89a", kColour), HasSubstr("found bytes that begin neither as JPEG nor as PNG"));
+  EXPECT_EQ(decode("", kColour), "found no bytes, expected a JPEG or PNG image: copy it again or leave it out");
+  EXPECT_EQ(decode("GIF89a", kColour),
+            "found bytes that begin neither as JPEG nor as PNG, expected such an image: convert it, or leave it out");
   EXPECT_THAT(decode(file("print.jpg"), kColour), HasSubstr("found a JPEG image with the colours of print (CMYK)"));
   EXPECT_THAT(shape_error("\xff\xd8\xff"), HasSubstr("found a damaged or truncated JPEG image (libjpeg: "));
 }
