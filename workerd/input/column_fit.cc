@@ -146,8 +146,9 @@ Status ColumnFit::take_labels(const TableColumn& from, Column& column, std::uint
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
   WordsOfRecords words(from);
   for (std::uint64_t i = 0; i < records; ++i) {
-    const std::string_view word = label_of(words.next(i), section.strip, missing_);
-    if (word.empty()) return no_label(section, place_of(i));
+    const std::string_view text = words.next(i);
+    const std::string_view word = label_of(text, section.strip, missing_);
+    if (word.empty()) return no_label(section, text, missing_, place_of(i));
     const std::optional<double> number = double_in(word);
     if (column.first.place.empty()) column.first = {number.has_value(), std::string(word), place_of(i)};
     if ((!number && is_infinity(word)) || number.has_value() != column.first.is_number ||

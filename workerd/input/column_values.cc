@@ -91,9 +91,14 @@ tl::unexpected<Error> no_values(const ColumnSection& section) {
                                     ".from if the files call it otherwise, or leave the column out");
 }
 
-tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place) {
-  return fail(ErrorCode::kData, place + ": no label in column '" + name_in_files(column) +
-                                    "', expected a word or a number: correct the record");
+tl::unexpected<Error> no_label(const ColumnSection& column, std::string_view text,
+                               const std::vector<std::string>& missing, const std::string& place) {
+  const std::string what = place + ": no label in column '" + name_in_files(column) + "', ";
+  const std::string_view word = label_of(text, column.strip, {});
+  if (word.empty()) return fail(ErrorCode::kData, what + "expected a word or a number: correct the record");
+  const std::string_view listed = is_missing(word, missing) ? word : without_blanks(text);
+  return fail(ErrorCode::kData, what + "because data.missing has its text " + printable(shown_text(listed)) +
+                                    ", expected another word or number: correct data.missing or the record");
 }
 
 }  // namespace disttrain::input

@@ -93,6 +93,8 @@ Status check_present(const std::vector<ColumnSection>& columns, const std::vecto
   }
   return {};
 }
-tl::unexpected<Error> no_label(const ColumnSection& column, const std::string& place);
+// The record's `text` gives no label. `missing` is data.missing.
+tl::unexpected<Error> no_label(const ColumnSection& column, std::string_view text,
+                               const std::vector<std::string>& missing, const std::string& place);
 
 }  // namespace disttrain::input

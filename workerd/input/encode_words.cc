@@ -175,6 +175,7 @@ Status ColumnEncoder::encode_labels(const Column& column, const Table& table, co
       if (found != column.numbers.end()) {
         number = found->second;
       } else {
+        if (word.empty()) return no_label(*column.section, text, missing_, place_of(i));
         const Result<double> read = number_of_label(column, word, i, place_of);
         if (!read) return tl::unexpected(read.error());
         number = *read;
@@ -193,7 +194,6 @@ Status ColumnEncoder::encode_labels(const Column& column, const Table& table, co
 Result<double> ColumnEncoder::number_of_label(const Column& column, std::string_view word, std::uint64_t record,
                                               const PlaceOf& place_of) const {
   const ColumnSection& section = *column.section;
-  if (word.empty()) return no_label(section, place_of(record));
   if (!column.numbers.empty()) return unknown_label(place_of(record), section, word, column.fitted->vocabulary);
   const auto bad = [&](const std::string& what) {
     return fail(ErrorCode::kData, place_of(record) + ": the label " + printable(shown_text(word)) + " in column '" +

@@ -216,6 +216,23 @@ TEST(ColumnRulesOfLibsvm, ZerosThatAreMissing) {
   EXPECT_THAT(given.inputs, ElementsAre(5, -1, -1, 7));
 }
 
+TEST_P(ColumnRules, ErrorNamesDataMissingIfItHasTheLabel) {
+  missing_ = {"0", "x."};
+  ColumnSection section = column_section("a", ColumnKind::kLabel);
+  const std::string zero =
+      "no label in column 'a', because data.missing has its text '0', expected another word or number";
+  expect_refused(read(section, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}), zero);
+  section.vocabulary = {"0", "1"};
+  expect_refused(read(section, std::int64_t{1}, std::int64_t{0}, std::int64_t{1}), zero);
+  section = column_section("a", ColumnKind::kLabel);
+  section.strip = ".";
+  expect_refused(read(section, std::string("1"), std::string("0."), std::string("1")), "data.missing has its text '0'");
+  expect_refused(read(section, std::string("y"), std::string("x."), std::string("y")),
+                 "data.missing has its text 'x.'");
+  expect_refused(read(section, std::string("y"), std::string("."), std::string("y")),
+                 "no label in column 'a', expected a word or a number: correct the record");
+}
+
 // The mean and the deviation count a missing value as the number that it becomes.
 TEST_P(ColumnRules, NumericMissingIsNormalised) {
   for (const Cell& cell : {Cell(Null()), Cell(kNan)}) {
