@@ -460,7 +460,8 @@ void JobRunner::evaluate() {
     return feed(Broken{batch.error()});
   }
   if (batch->has_value()) return start(EngineInput{.program = Program::kEvaluate, .batch = **batch, .seed = {}});
-  const EvaluationDone done = run_->done();
+  EvaluationDone done = run_->done();
+  done.notice = prepared_.notice_of_unknown();
   world_.warn(prepared_.take_notice_of_unknown());
   run_.reset();
   evaluation_.reset();

@@ -101,9 +101,13 @@ Status check_training_batches(const PreparedJob& prepared) {
 
 }  // namespace
 
+std::string PreparedJob::notice_of_unknown() const {
+  return evaluation ? input::notice_of_unknown(*evaluation, config.data.columns) : "";
+}
+
 std::string PreparedJob::take_notice_of_unknown() {
-  if (!evaluation || has_told_unknown) return "";
-  const std::string notice = input::notice_of_unknown(*evaluation, config.data.columns);
+  if (has_told_unknown) return "";
+  std::string notice = notice_of_unknown();
   has_told_unknown = !notice.empty();
   return notice;
 }

@@ -57,9 +57,11 @@ struct PreparedJob {
   input::IsCancelled is_cancelled;
   OnDataError on_data_error;
 
-  // What the operator should know about the categories of the evaluation set that the vocabulary lacks: a notice for
-  // the log, once for each job, or "". Call it when the set knows all its records: those of a set in memory are known
-  // from the start, others when an evaluation has read them.
+  // What the operator should know about the categories of the evaluation set that the vocabulary lacks, or "". Call it
+  // when the set knows all its records: those of a set in memory are known from the start, others when an evaluation
+  // has read them.
+  std::string notice_of_unknown() const;
+  // The same for the log, once for each job.
   std::string take_notice_of_unknown();
 };
 

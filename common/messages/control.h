@@ -268,6 +268,7 @@ struct Evaluated {
   bool stalled_training = false;
   std::uint64_t parameters_hash = 0;  // XXH3 of the parameters, variable after variable in the model's order
   std::string path{};                 // from an evaluator: the checkpoint; "" from a worker
+  std::string notice{};               // what the operator should know about the evaluation set; "": nothing
 };
 
 // Tells a task to release everything of the job. A task that doesn't know the job answers too.

@@ -159,6 +159,21 @@ class ColumnRulesTest(SystemTest):
         result = self.assert_finished(self.train("csv", "train.csv", data, epochs=1, **{**wide, "more": ""}))
         self.assertIn("none trains the category of unknown words", " ".join(result["warnings"]))
 
+    def test_words_that_training_never_saw_in_a_test_set_larger_than_memory(self):
+        self.write("train.csv", "site,y\n" + "".join(f"{site},100\n" for _ in range(60) for site in "ab"))
+        self.write("test.csv", "site,y\n" + "a,101\nnew,101\nother,101\n" * 200)
+        data = 'memory = "1KiB"\n[data.columns]\nsite = { kind = "category" }\ny = { kind = "label" }'
+        for evaluators in [0, 1]:
+            with self.subTest(evaluators=evaluators):
+                folder = f"checkpoints{evaluators}"
+                (self.folder / folder).mkdir()
+                job = self.job_of("csv", "train.csv", data, epochs=4, builtin="wide_deep", rule="adam",
+                                  model='wide_deep = { hidden = [8], embedding = 4 }\nloss = "mse"',
+                                  more=f'[checkpoint]\ndirectory = "{folder}"\nevery_steps = 20\n[evaluate]\nfiles = "test.csv"')
+                result = self.assert_finished(self.up(job, "--evaluators", evaluators, workers=1))
+                told = [warning for warning in result["warnings"] if "vocabulary lacks (site: 400 records)" in warning]
+                self.assertEqual(len(told), 1, result["warnings"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -113,7 +113,7 @@ class PreparedJobTest : public testing::Test {
   };
 };
 
-TEST_F(PreparedJobTest, NoticeOfUnknownCategoriesIsGivenOnce) {
+TEST_F(PreparedJobTest, NoticeOfUnknownCategoriesIsTakenOnce) {
   config_.data.format = DataFormat::kCsv;
   config_.data.columns = {column("x", ColumnKind::kNumeric), column("y", ColumnKind::kNumeric),
                           column("site", ColumnKind::kCategory), column("k", ColumnKind::kLabel)};
@@ -126,6 +126,7 @@ TEST_F(PreparedJobTest, NoticeOfUnknownCategoriesIsGivenOnce) {
   ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
   EXPECT_THAT((*prepared)->take_notice_of_unknown(), HasSubstr("(site: 1 record)"));
   EXPECT_EQ((*prepared)->take_notice_of_unknown(), "");
+  EXPECT_THAT((*prepared)->notice_of_unknown(), HasSubstr("(site: 1 record)"));
 }
 
 TEST_F(PreparedJobTest, EvaluatorReadsNoTrainingFiles) {

@@ -301,6 +301,7 @@ void write(const Evaluated& m, schema::Evaluated::Builder b) {
   b.setParametersHash(m.parameters_hash);
   write_list(b.initMetrics(list_size(m.metrics, kMaxMetrics, "metrics")), m.metrics);
   b.setPath(write_path(m.path, "checkpoint"));
+  b.setNotice(write_sentence(m.notice));
 }
 
 Evaluated read(schema::Evaluated::Reader r) {
@@ -314,6 +315,7 @@ Evaluated read(schema::Evaluated::Reader r) {
   m.stalled_training = r.getStalledTraining();
   m.parameters_hash = r.getParametersHash();
   m.path = read_path(r.getPath(), "checkpoint");
+  m.notice = read_sentence(r.getNotice(), "notice");
   return m;
 }
 

@@ -756,6 +756,8 @@ struct Evaluated {
   parametersHash @10 :UInt64;
   metrics @11 :List(Metric);
   path @12 :Text;  # from an evaluator: the checkpoint's folder; empty from a worker
+  # A warning of the job; "": none. All evaluations of a job may have the same one, and the chief warns once.
+  notice @13 :Text;
 }
 
 # chief -> one evaluator. The evaluator reads the checkpoint and evaluates it, and answers with Evaluated or

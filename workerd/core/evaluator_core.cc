@@ -24,8 +24,9 @@ EvaluatorActions EvaluatorCore::on_order(const EvaluateCheckpoint& order) {
 }
 
 void EvaluatorCore::leave_job(EvaluatorActions& out) {
-  if (current_) out.push_back(AbandonEvaluation{});
-  out.push_back(ReleaseJob{});
+  // push_back() would move a variant, for which g++ 12 gives a false warning of an uninitialized value.
+  if (current_) out.emplace_back(AbandonEvaluation{});
+  out.emplace_back(ReleaseJob{});
   current_.reset();
   answer_.reset();
   job_ = JobId();

@@ -113,6 +113,7 @@ struct EvaluationDone {
   std::uint64_t examples = 0;
   std::vector<MetricValue> metrics;
   std::uint64_t parameters_hash = 0;
+  std::string notice{};  // Evaluated::notice
 };
 // The worker can't go on: data can't be read, the engine failed, or a ps refused a channel.
 struct Broken {

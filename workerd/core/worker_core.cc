@@ -236,6 +236,7 @@ void WorkerCore::on(const EvaluationDone& event, Actions& out) {
   evaluated.examples = event.examples;
   evaluated.metrics = event.metrics;
   evaluated.parameters_hash = event.parameters_hash;
+  evaluated.notice = event.notice;
   if (event.examples > 0) evaluated.loss = event.loss_sum / static_cast<double>(event.examples);
   evaluated.took = now_ - evaluation_began_;
   evaluated.stalled_training = sync() && !final_now_;

@@ -115,6 +115,7 @@ Result<Evaluated> CheckpointEvaluation::evaluate(Step step, const std::function<
   if (done.examples > 0) evaluated.loss = done.loss_sum / static_cast<double>(done.examples);
   evaluated.metrics = done.metrics;
   evaluated.parameters_hash = done.parameters_hash;
+  evaluated.notice = prepared_->notice_of_unknown();
   return evaluated;
 }
 

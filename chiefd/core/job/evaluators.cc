@@ -275,6 +275,7 @@ void Evaluators::on_message(Turn& turn, const Member& from, const FromTask& mess
   if (!is_at_work()) return;
   if (const auto* evaluated = std::get_if<Evaluated>(&message)) {
     orders_.erase(from);
+    warn_once(evaluated->notice);
     on_evaluated(turn, *evaluated);
   } else if (const auto* failed = std::get_if<EvaluationFailed>(&message)) {
     const auto order = orders_.find(from);
@@ -322,6 +323,7 @@ void Evaluators::on_evaluated(Turn& turn, const Evaluated& evaluated) {
 
 void Evaluators::on_evaluated_by_worker(Turn& turn, const Evaluated& evaluated) {
   if (evaluated.examples == 0 || !is_at_work()) return;
+  warn_once(evaluated.notice);
   const EvaluationStatus status = status_of(evaluated);
   // In sync, and after the last step, all shards have the same version. So the parameters are those of a checkpoint of
   // this step.
@@ -333,6 +335,17 @@ void Evaluators::on_evaluated_by_worker(Turn& turn, const Evaluated& evaluated) 
   if (is_of_one_step && checkpoint == nullptr) by_worker_.emplace(evaluated.generation, status);
   book_.note(status, checkpoint, rules());
   show(turn, status);
+}
+
+// Each evaluation of the same records has the same notice. The description of the job has it too, if the worker knew
+// the records then.
+void Evaluators::warn_once(const std::string& notice) {
+  const std::vector<std::string>& told = events_.warnings();
+  if (notice.empty() || std::any_of(told.begin(), told.end(), [&notice](const std::string& warning) {
+        return warning.find(notice) != std::string::npos;
+      }))
+    return;
+  events_.warn(notice);
 }
 
 // With several evaluators the results may come in another order than the checkpoints.

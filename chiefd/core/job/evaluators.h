@@ -94,6 +94,7 @@ class Evaluators {
   bool is_waiting(const KeptCheckpoint& checkpoint) const;
   bool are_all_evaluated() const;
   void on_evaluated(Turn& turn, const Evaluated& evaluated);
+  void warn_once(const std::string& notice);
   void on_failed(Turn& turn, TaskId task, const KeptCheckpoint& checkpoint, const std::string& why);
   void show(Turn& turn, const EvaluationStatus& evaluation);
   void order(Turn& turn);

@@ -182,6 +182,7 @@ class ClusterTest : public testing::Test {
   std::uint64_t train_hash_ = 0;
   std::uint64_t records_ = 1000;
   std::uint64_t evaluation_records_ = 0;
+  std::string described_notice_;
   // Pairs of a worker and a ps between which the link is broken. If the chief asks the worker, the worker reports that
   // it can't reach the ps.
   std::set<std::pair<TaskId, TaskId>> broken_links_;
@@ -318,7 +319,8 @@ class ClusterTest : public testing::Test {
                               .train_records = records_,
                               .train_hash = train_hash_,
                               .evaluation_records = evaluation_records_,
-                              .unreachable = unreachable});
+                              .unreachable = unreachable,
+                              .notice = described_notice_});
   }
   void obey(TaskId task, const CreateShards& m) {
     heartbeats_[task].job = m.job;

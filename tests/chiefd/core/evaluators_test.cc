@@ -32,12 +32,13 @@ class EvaluatorsTest : public TrainingTest {
     return paths;
   }
   // The evaluator answers its newest order.
-  void evaluate(JobId job, double loss, std::uint32_t index = 0) {
+  void evaluate(JobId job, double loss, std::uint32_t index = 0, const std::string& notice = "") {
     const EvaluateCheckpoint order = sent<EvaluateCheckpoint>(evaluator(index)).back();
     const auto kept =
         std::find_if(kept_.begin(), kept_.end(), [&](const KeptCheckpoint& one) { return one.path == order.path; });
     Evaluated evaluated{job, order.generation, kept->step, false, loss, {}, 10};
     evaluated.path = order.path;
+    evaluated.notice = notice;
     say(evaluator(index), evaluated);
   }
   std::string path(std::size_t index) const { return kept_.at(index).path; }
@@ -244,6 +245,36 @@ TEST_F(EvaluatorsTest, WithoutCheckpointsAWorkerEvaluatesAndTheStatusSaysWhy) {
       status(job).warnings.front(),
       "an evaluator needs checkpoints, but the job takes none, so a worker evaluates: set checkpoint.directory in "
       "job.toml");
+}
+
+TEST_F(EvaluatorsTest, NoticeOfAnEvaluatorIsOneWarningOfTheJob) {
+  const JobId job = train_with(2, every_100());
+  report_pacer(100, 0);
+  report_pacer(200, 0);
+  evaluate(job, 0.5, 0, "some words are unknown");
+  evaluate(job, 0.4, 1, "some words are unknown");
+  EXPECT_EQ(status(job).warnings, std::vector<std::string>{"some words are unknown"});
+}
+
+TEST_F(EvaluatorsTest, NoticeOfAWorkersEvaluationIsOneWarningOfTheJob) {
+  JobConfig config = every_100();
+  config.evaluate.every_steps = 10;
+  evaluation_records_ = 10;
+  const JobId job = train(config, 1);
+  for (const std::uint64_t step : {10, 20}) {
+    Evaluated evaluated{job, generation(job), Step(step), false, 0.5, {}, 10};
+    evaluated.notice = "some words are unknown";
+    say(worker(0), evaluated);
+  }
+  EXPECT_EQ(status(job).warnings, std::vector<std::string>{"some words are unknown"});
+}
+
+TEST_F(EvaluatorsTest, NoticeThatTheJobsDescriptionHasIsNoOtherWarning) {
+  described_notice_ = "some words are unknown; and more";
+  const JobId job = train_with(1, every_100());
+  report_pacer(100, 0);
+  evaluate(job, 0.5, 0, "some words are unknown");
+  EXPECT_EQ(status(job).warnings, std::vector<std::string>{described_notice_});
 }
 
 TEST_F(EvaluatorsTest, StopAfterNeedsEvaluationsWhileTheJobTrains) {

@@ -15,9 +15,10 @@ TEST_F(WorkerCoreTest, FinalEvaluationPullsFirstAndReportsThePacersVersion) {
   EXPECT_TRUE(take<RunEvaluation>().empty());
   for (const SendPull& pull : take<SendPull>()) answer_pull(pull, Step(9));
   ASSERT_EQ(take<RunEvaluation>().size(), 1U);
-  give(EvaluationDone{20.0, 40, {{"accuracy", 0.75}}});
+  give(EvaluationDone{20.0, 40, {{"accuracy", 0.75}}, 1, "some words are unknown"});
   const auto report = take<ReportEvaluated>();
   ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].evaluated.notice, "some words are unknown");
   EXPECT_EQ(report[0].evaluated.step, Step(9));
   EXPECT_TRUE(report[0].evaluated.final);
   EXPECT_DOUBLE_EQ(report[0].evaluated.loss, 0.5);
