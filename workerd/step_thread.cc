@@ -148,18 +148,20 @@ void StepThread::do_describe(const DescribeJob& message) {
   described.train_records = prepared_->training->records();
   described.train_hash = prepared_->training->hash();
   described.evaluation_records = prepared_->evaluation ? prepared_->evaluation->records() : 0;
-  if (prepared_->evaluation)
-    described.notice = input::notice_of_unknown(*prepared_->evaluation, prepared_->config.data.columns);
+  std::vector<std::string> notices = {prepared_->notice_of_unknown()};
   warn(prepared_->take_notice_of_unknown());
   if (const auto fitted = prepared_->training->fitted_columns()) {
     const std::string notice = input::notice_of_min_count(*fitted, prepared_->config.data.columns);
     if (!is_prepared) warn(notice);
-    described.notice += (described.notice.empty() || notice.empty() ? "" : "; ") + notice;
+    notices.push_back(notice);
     described.columns = input::encode_fitted(prepared_->config.data.columns, *fitted);
     if (described.columns.empty())
       log_.warn("the vocabularies of data.columns take more than " + std::to_string(kMaxKeptColumnsBytes >> 20) +
                 " MiB, so checkpoints don't keep them: `disttrain predict` will need the training files");
   }
+  notices.push_back(prepared_->training->notice());
+  for (const std::string& notice : notices)
+    described.notice += (described.notice.empty() || notice.empty() ? "" : "; ") + notice;
   tell_(described);
 }
 

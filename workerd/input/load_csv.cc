@@ -78,6 +78,29 @@ Status join_text_labels(const std::vector<CsvPart>& parts, const Source& source,
   return {};
 }
 
+std::size_t records_with(const std::string& label, const CsvLabels& labels) {
+  const auto found = std::find(labels.names.begin(), labels.names.end(), label);
+  if (found == labels.names.end()) return 0;
+  return static_cast<std::size_t>(std::count(labels.codes.begin(), labels.codes.end(), found - labels.names.begin()));
+}
+
+// Warns if the first record is probably a header: only first lines of files have its label.
+std::string notice_of_header(const std::vector<CsvPart>& parts) {
+  const CsvPart& first = parts.front();
+  if (!first.header.empty() || first.labels.names.empty()) return "";
+  const std::string& label = first.labels.names.front();
+  bool has_others = false;
+  for (const CsvPart& part : parts) {
+    const bool begins_with_it = part.header.empty() && part.labels.names.front() == label;
+    if (records_with(label, part.labels) != (begins_with_it ? 1 : 0)) return "";
+    has_others = has_others || part.records > 1;
+  }
+  if (!has_others) return "";
+  return first.path + ":" + std::to_string(first.labels.lines.front()) + ": the label " + printable(shown_text(label)) +
+         " is on no other line, so this line may be a header, but it is read as a record, because some of its input "
+         "columns are numbers; if it is a header, remove it, or name the columns by words";
+}
+
 Status join_number_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
   if (source.label_names && !source.label_names->empty()) {
     return fail(ErrorCode::kData, parts.front().path + ":" + std::to_string(parts.front().labels.lines.front()) +
@@ -136,6 +159,7 @@ Result<Contents> load_csv(const Source& source) {
   const Status joined = parts->front().labels.names.empty() ? join_number_labels(*parts, source, contents)
                                                             : join_text_labels(*parts, source, contents);
   if (!joined) return tl::unexpected(joined.error());
+  if (!source.label_names) contents.notice = notice_of_header(*parts);
   for (const CsvPart& part : *parts) {
     contents.records += part.records;
     contents.bytes_read += part.file_bytes;

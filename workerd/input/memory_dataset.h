@@ -37,6 +37,7 @@ struct Contents {
   std::shared_ptr<const FittedColumns> fitted;  // only with [data.columns]
   std::uint64_t bytes_read = 0;
   std::vector<UnknownWords> unknown;  // only with [data.columns]
+  std::string notice;                 // Dataset::notice()
 };
 
 class MemoryDataset final : public Dataset {
@@ -51,6 +52,7 @@ class MemoryDataset final : public Dataset {
   std::uint64_t hash() const override { return hash_; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return contents_.fitted; }
+  std::string notice() const override { return contents_.notice; }
   std::vector<UnknownWords> unknown_words() const override { return contents_.unknown; }
   Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,
                 const Draw& draw) const override;

@@ -36,6 +36,32 @@ TEST_F(Csv, HeaderLineIsSkipped) {
   EXPECT_EQ(load_text("width,height,kind\n1,2,0\n")->records(), 1u);
 }
 
+TEST_F(Csv, NoticeTellsOfAFirstRecordThatMayBeAHeader) {
+  const auto read = load_text("\n0,1,kind\n1,2,cat\n3,4,dog\n5,6,cat\n");
+  EXPECT_EQ(read->records(), 4u);
+  EXPECT_EQ(
+      read->notice(),
+      folder_ /
+          "a.csv:2: the label 'kind' is on no other line, so this line may be a header, but it is "
+          "read as a record, because some of its input columns are numbers; if it is a header, remove it, or name the "
+          "columns by words");
+  EXPECT_EQ(load_text("a,b,kind\n1,2,cat\n3,4,dog\n")->notice(), "");
+  EXPECT_EQ(load_text("1,2,cat\n3,4,dog\n5,6,cat\n")->notice(), "");
+  EXPECT_EQ(load_text("1,2,cat\n")->notice(), "");
+  EXPECT_EQ(load_text("1,2,0\n3,4,1\n")->notice(), "");
+}
+
+TEST_F(Csv, NoticeOfAHeaderLooksAtAllFiles) {
+  folder_.write("1.csv", "0,1,kind\n1,2,cat\n");
+  folder_.write("2.csv", "0,1,kind\n3,4,dog\n5,6,cat\n");
+  const Source all = source(kCsv, folder_, "?.csv");
+  EXPECT_NE(load(all)->notice().find("'kind'"), std::string::npos);
+  folder_.write("2.csv", "3,4,dog\n5,6,kind\n");
+  EXPECT_EQ(load(all)->notice(), "");
+  for (const std::string name : {"1.csv", "2.csv"}) folder_.write(name, "1,2," + name + "\n");
+  EXPECT_EQ(load(all)->notice(), "") << "each file has one record";
+}
+
 TEST_F(Csv, BlanksBlankLinesCarriageReturnsAndAMissingLastNewlineDoNotMatter) {
   const auto dataset = load_text("\xEF\xBB\xBF a , b, c\r\n\r\n 1 ,\t+2, 1\r\n   \n3,4,0");
   ASSERT_NE(dataset, nullptr);
