@@ -174,6 +174,11 @@ class ColumnRulesTest(SystemTest):
                 told = [warning for warning in result["warnings"] if "vocabulary lacks (site: 400 records)" in warning]
                 self.assertEqual(len(told), 1, result["warnings"])
 
+    def test_a_csv_header_of_numbers_is_a_warning(self):
+        self.write("d.csv", "0,1,kind\n" + "1,2,cat\n3,4,dog\n" * 20)
+        result = self.assert_finished(self.train("csv", "d.csv", "", builtin="mlp", model="layers = [2, 3]", epochs=1))
+        self.assertIn("d.csv:1: the label 'kind' is on no other line", " ".join(result["warnings"]))
+
 
 if __name__ == "__main__":
     unittest.main()
