@@ -147,26 +147,28 @@ void Gathering::on_describe_failed(Turn& turn, const Member& from, const Error& 
   const auto& [first, first_error] = failures_.front();
   std::vector<Member> others = workers_.roster().members;
   std::erase(others, from);
-  const std::vector<Member> newcomers = this->newcomers(turn.tasks);
+  const std::vector<Member> newcomers = this->newcomers(turn.tasks, others.size());
   std::vector<Member> unasked = newcomers;
   if (failures_.size() == 1) unasked.insert(unasked.begin(), others.begin(), others.end());
   others.insert(others.end(), newcomers.begin(), newcomers.end());
+  if (!start_failures_.may_start_with(others.size())) return ending_.fail(turn, first_error, first.task);
   std::sort(others.begin(), others.end());
   workers_.choose_members(others);
-  if (!start_failures_.may_spare(from)) return ending_.fail(turn, first_error, first.task);
-  stage_.answered(from);  // another worker is still asked, or is asked now: otherwise this one couldn't be spared
+  stage_.answered(from);  // another worker is still asked, or is asked now
   if (!unasked.empty()) ask_to_describe(turn, unasked);
 }
 
-// The connected workers that aren't in the roster, except those that have failed or that were lost before.
-std::vector<Member> Gathering::newcomers(const Tasks& tasks) const {
+// The connected workers that aren't in the roster and haven't failed. As in describe(), those that were lost before
+// take part only if the job needs them besides `others` workers of the roster.
+std::vector<Member> Gathering::newcomers(const Tasks& tasks, std::size_t others) const {
   std::set<TaskId> known;
   for (const Member& worker : workers_.roster().members) known.insert(worker.task);
   for (const auto& [worker, error] : failures_) known.insert(worker.task);
   std::vector<Member> workers = workers_there(tasks);
-  std::erase_if(workers, [&](const Member& worker) {
-    return known.count(worker.task) != 0 || candidates_.was_lost_at_start(worker.task);
-  });
+  std::erase_if(workers, [&](const Member& worker) { return known.count(worker.task) != 0; });
+  const auto lost_before = [this](const Member& worker) { return candidates_.was_lost_at_start(worker.task); };
+  const auto lost = static_cast<std::size_t>(std::count_if(workers.begin(), workers.end(), lost_before));
+  if (others + workers.size() - lost >= setup_.least_workers()) std::erase_if(workers, lost_before);
   return workers;
 }
 

@@ -64,7 +64,7 @@ class Gathering {
 
  private:
   std::vector<Member> workers_there(const Tasks& tasks) const;
-  std::vector<Member> newcomers(const Tasks& tasks) const;
+  std::vector<Member> newcomers(const Tasks& tasks, std::size_t others) const;
   void describe(Turn& turn, std::vector<Member> workers);
   void ask_to_describe(Turn& turn, const std::vector<Member>& workers);
   std::size_t left_out_workers(const Tasks& tasks) const;

@@ -43,7 +43,9 @@ void Regathering::regather(Turn& turn) {
     return explain(shortage);
   }
   if (!regather_memory(turn)) return;
-  if (turn.now < rollbacks_.current()->not_before || awaits_a_worker(turn)) return;
+  if (turn.now < rollbacks_.current()->not_before) return;
+  if (const std::vector<Awaited> late = late_workers(turn); !late.empty())
+    return explain("waiting for " + to_string(late) + " after a restart of the chief");
   find_restore(turn);
 }
 
@@ -123,11 +125,13 @@ bool Regathering::regather_workers(Turn& turn) {
   return true;
 }
 
-bool Regathering::awaits_a_worker(const Turn& turn) const {
-  if (turn.now >= waits_for_workers_until_) return false;
-  return std::any_of(turn.tasks.all().begin(), turn.tasks.all().end(), [](const auto& entry) {
-    return entry.first.role == Role::kWorker && entry.second.is_listed && entry.second.state == TaskState::kWaiting;
-  });
+std::vector<Awaited> Regathering::late_workers(const Turn& turn) const {
+  std::vector<Awaited> late;
+  if (turn.now >= waits_for_workers_until_) return late;
+  for (const auto& [id, task] : turn.tasks.all())
+    if (id.role == Role::kWorker && task.is_listed && task.state == TaskState::kWaiting)
+      late.push_back(absent(id, &task, rollbacks_.current()->gathers_since));
+  return late;
 }
 
 std::size_t Regathering::fewest_workers() const {

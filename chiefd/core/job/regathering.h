@@ -51,7 +51,7 @@ class Regathering {
   void explain(const std::string& shortage);
   // True if the workers that reach all current owners of shards are enough for training.
   bool can_train_with(const Tasks& tasks) const;
-  bool awaits_a_worker(const Turn& turn) const;
+  std::vector<Awaited> late_workers(const Turn& turn) const;
   bool is_ready(const Task& task, Instant now) const;
   // The least number of workers that the job trains with.
   std::size_t fewest_workers() const;

@@ -93,6 +93,7 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
     recall_end(*journaled.ended);
     return closing_.close(turn, journaled.ended->state, journaled.ended->reason);
   }
+  condition_.note_opened(journaled.is_training || journaled.checkpoint || record.before.time > Duration::zero());
   if (!schedule_.has_begun()) schedule_.begin(turn.now);
   if (journaled.described) generation_.describe(*journaled.described);
   generation_.restore_number(record.generation);
@@ -127,7 +128,6 @@ void Restart::take_up(Turn& turn, const JournaledJob& journaled) {
 // Takes over the generation from the journal. The job's tasks may still train, so the chief waits for their hellos. If
 // the job was in a rollback, the chief rolls it back again.
 void Restart::take_up_generation(Turn& turn, const JournaledJob& journaled) {
-  condition_.note_opened();
   workers_.take_up(journaled.roster);
   generation_.take_up(journaled.generation, journaled.roster.members.size());
   candidates_.take_up(workers_.all());

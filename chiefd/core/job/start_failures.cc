@@ -22,15 +22,13 @@ StartFailures::StartFailures(JobParts& parts)
       membership_(parts.membership),
       recovery_(parts.recovery) {}
 
-bool StartFailures::may_spare(const Member& worker) const {
-  if (condition_.is_stopping() || !workers_.ranks().empty()) return false;
-  return others_in_roster({worker}) >= setup_.least_workers();
+bool StartFailures::may_start_with(std::size_t workers) const {
+  return !condition_.is_stopping() && workers_.ranks().empty() && workers >= setup_.least_workers();
 }
 
 // A restarted chief may have begun with the worker that fails alone, and meanwhile the others are back.
 bool StartFailures::may_start_without(const Turn& turn, const Member& worker) const {
-  if (condition_.is_stopping() || !workers_.ranks().empty()) return false;
-  return others_in_roster({worker}) + others_outside(turn) >= setup_.least_workers();
+  return may_start_with(others_in_roster({worker}) + others_outside(turn));
 }
 
 std::size_t StartFailures::others_in_roster(const std::set<Member>& without) const {

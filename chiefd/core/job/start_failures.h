@@ -37,9 +37,10 @@ class StartFailures {
  public:
   explicit StartFailures(JobParts& parts);
 
-  // True if the job may start without this worker of its roster: no rank waits for it, and enough others are left.
-  bool may_spare(const Member& worker) const;
-  // The same, but workers outside the roster count too if they may take part in the next start.
+  // True if the job may start with so many workers instead of its roster: no rank waits for another one.
+  bool may_start_with(std::size_t workers) const;
+  // True if the job may start without this worker of its roster. Workers outside the roster count too if they may take
+  // part in the next start.
   bool may_start_without(const Turn& turn, const Member& worker) const;
   // How the loss of this worker counts if the job starts again without it. Until a generation trains, each task is
   // spared once. So as many starts in a row are spared as there are workers.

@@ -99,7 +99,8 @@ bool Suspicions::refuses_to_join(Turn& turn, const Member& from, const TaskFaile
 // The job waits for this worker. Its host may have just been started, so what it lacks may come, such as a mounted file
 // system.
 void Suspicions::retry_later(Turn& turn, const Member& from, const std::string& reason) {
-  const std::string why = "can't take part, and is asked again: " + reason;
+  const std::string why =
+      std::string("can't take part") + (condition_.was_opened() ? ", and is asked again: " : ": ") + reason;
   candidates_.retry_later(from, turn.now);
   const auto before = candidates_.kept_out().find(from.task);
   if (before != candidates_.kept_out().end() && before->second != why) candidates_.let_in(from.task);

@@ -330,6 +330,23 @@ TEST_F(StartFailuresTest, JobThatHasNeverTrainedDoesNotWaitForWhatItsLastWorkerL
   EXPECT_NE(status(job).reason.find("no device"), std::string::npos) << status(job).reason;
 }
 
+// The chief is restarted while the job rolls back for the first time.
+TEST_F(StartFailuresTest, NewChiefOfAJobThatHasNeverTrainedDoesNotWaitEither) {
+  const JobId job = begin_job(job_config("a"), 1);
+  say(worker(0), described(job));
+  say(ps(0), ShardsCreated{job, generation(job)});
+  restart_anew(ps(0));
+  restart_chief();
+  restart_anew(worker(0));
+  hello_again(ps(0));
+  pass(seconds(1));
+  ASSERT_FALSE(sent<DescribeJob>(worker(0)).empty());
+  fail_description(job, worker(0), ErrorCode::kNoInput, "no data");
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kFailed) << status(job).reason;
+  EXPECT_NE(status(job).reason.find("it can't take part: no data"), std::string::npos) << status(job).reason;
+}
+
 // A worker that has opened the job hasn't trained yet.
 TEST_F(StartFailuresTest, WorkerThatDiesAfterItHasOpenedTheJobIsSparedOnce) {
   JobConfig config = job_config("a");
@@ -377,6 +394,31 @@ TEST_F(StartFailuresTest, WorkerThatCameTooLateToDescribeTheJobIsAskedToo) {
   pass(seconds(1));
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
   EXPECT_EQ(roster(), (std::vector<Member>{member(worker(2))}));
+}
+
+// worker/0 was lost while it described the job, so the job begins without it if it can.
+TEST_F(StartFailuresTest, WorkerThatWasLostBeforeIsAskedIfTheOthersCannotDescribeTheJob) {
+  const JobId job = begin_job(job_config("a"), 2);
+  restart_anew(worker(0));
+  pass(seconds(3));
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  ASSERT_EQ(sent<DescribeJob>(worker(0)).size(), 1u);
+  fail_description(job, worker(1), ErrorCode::kNoInput, "no data");
+  ASSERT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+  EXPECT_EQ(sent<DescribeJob>(worker(0)).size(), 2u);
+  obedient_ = true;
+  say(worker(0), described(job));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
+// A client that first sees the job at its end asks for the output of rank 0.
+TEST_F(StartFailuresTest, WorkerThatFailsTheJobKeepsItsRank) {
+  const JobId job = begin_job(job_config("a"), 1);
+  fail_description(job, worker(0), ErrorCode::kFailed, "the trainer raised");
+  ASSERT_EQ(status(job).state, JobState::kFailed);
+  const std::vector<TaskStatus> tasks = status(job).tasks;
+  EXPECT_TRUE(std::any_of(tasks.begin(), tasks.end(), [](const TaskStatus& task) { return task.rank == 0u; }));
 }
 
 // worker/0 comes back again and again, and fails again and again, while worker/1 comes and goes.
