@@ -24,6 +24,13 @@ void Candidates::retry_later(const Member& worker, Instant now) {
   Retry& retry = retries_[worker.task];
   if (retry.worker != worker) retry = Retry{worker, 0, now};
   retry.not_before = now + back_off(++retry.failures);
+  prepared_.erase(worker);
+}
+
+std::vector<Member> Candidates::retries() const {
+  std::vector<Member> workers;
+  for (const auto& [task, retry] : retries_) workers.push_back(retry.worker);
+  return workers;
 }
 
 bool Candidates::awaits_retry(const Member& worker) const {

@@ -37,9 +37,10 @@ class Candidates {
   void ask_again_after(TaskId worker, Instant when) { ask_after_[worker] = when; }
 
   // A process that the job needs has failed to prepare, for example because a file system isn't mounted yet. The chief
-  // invites it again. The pause before that grows with each failure.
+  // invites it again. The pause before that grows with each failure. Call keep_out() too (J27).
   void retry_later(const Member& worker, Instant now);
   bool awaits_retry(const Member& worker) const;
+  std::vector<Member> retries() const;
   bool may_retry(const Member& worker, Instant now) const;
 
   // Keeps this connected worker out of the job, for the reason `why`. Returns true if the worker wasn't kept out

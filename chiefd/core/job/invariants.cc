@@ -305,6 +305,15 @@ Problem savers_can_be_served(const JobParts& job) {
   return job.savers.is_any() && !can_be ? "a client waits for a checkpoint that the job can't take" : "";
 }
 
+Problem retries_are_kept_out(const JobParts& job) {
+  for (const Member& worker : job.candidates.retries()) {
+    if (job.candidates.is_prepared(worker)) return to_string(worker.task) + " is asked again, but is prepared";
+    if (job.candidates.kept_out().count(worker.task) == 0)
+      return to_string(worker.task) + " is asked again, but isn't kept out";
+  }
+  return "";
+}
+
 struct Invariant {
   const char* name;
   const char* what;
@@ -345,6 +354,7 @@ constexpr Invariant kInvariants[] = {
     {"J25", "the shards count as saved for a ps that leaves only if the newest checkpoint is of this generation",
      saved_is_of_generation},
     {"J26", "a client waits for a checkpoint only while the job can take one", savers_can_be_served},
+    {"J27", "a worker that is asked again later has nothing prepared and is kept out", retries_are_kept_out},
 };
 
 }  // namespace
