@@ -95,7 +95,7 @@ void Worker::collect(metrics::Page& page) const {
 void Worker::tell(wire::ControlMessage message) {
   if (const auto* finished = std::get_if<WorkerFinished>(&message))
     log_.info(name_of_job(finished->job) + ": finished after " + counted(finished->steps, "step"));
-  if (const auto* failed = std::get_if<TaskFailed>(&message)) log_.error(failed->reason);
+  if (const auto* failed = std::get_if<TaskFailed>(&message)) on_failed(*failed);
   if (const auto* accusation = std::get_if<Accusation>(&message)) {
     // The step thread dials again and again. This would log the same sentence each time.
     std::string& complaint = complaints_[accusation->accused];
@@ -111,6 +111,14 @@ void Worker::tell(wire::ControlMessage message) {
   const JobId closed_job = closed == nullptr ? JobId() : closed->job;
   membership_.tell(std::move(message));
   if (closed_job != JobId()) on_closed(closed_job);
+}
+
+// If the step thread can't open the job, it holds nothing of the generation. The hello to a later chief says so,
+// because this message may be lost. That chief then asks again.
+void Worker::on_failed(const TaskFailed& failed) {
+  log_.error(failed.reason);
+  const bool has_released = step_.board().read().job == JobId();
+  if (has_released && is_ours(failed.job, failed.generation)) generation_ = Generation();
 }
 
 // The step thread has released the job. A worker that was removed from the job comes back as another member, unless the

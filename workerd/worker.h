@@ -54,6 +54,7 @@ class Worker {
   TaskHello make_hello() const;
   Heartbeat make_heartbeat() const;
   void on_other_journal();
+  void on_failed(const TaskFailed& failed);
   void on_closed(JobId job);
   void on_hung(const std::string& missed);
   void name_job(const std::string& name);

@@ -32,8 +32,8 @@ struct TaskHello {
   Term term{};                     // the term of that chief
   Incarnation chief{};             // the incarnation of that chief
   JobId job;                       // the job that the task has; 0 = none
-  Generation generation;
-  std::string metrics{};  // host:port of its metrics; "" = none
+  Generation generation;           // of that job; 0 = a worker that hasn't opened the job, or couldn't
+  std::string metrics{};           // host:port of its metrics; "" = none
   // ps: the job's secret (CreateShards::token); 0 = none. The chief doesn't write it to disk. So after a restart the
   // chief learns it from the ps tasks that have the job.
   std::uint64_t token = 0;

@@ -70,7 +70,7 @@ void WorkerNode::on_order(const wire::ControlMessage& message) {
 void WorkerNode::fail_to_open(const OpenJob& order) {
   drop_job();
   held_ = order.job;
-  held_generation_ = order.generation;
+  held_generation_ = Generation();  // as Worker::tell() does
   world_.count(Happening::kWorkerLacks);
   if (jobs_.lacks(self().task, Lack::kLife)) return jobs_.die(self().task);
   tell("can't open the job");

@@ -423,6 +423,12 @@ TEST_F(WorkerProcessTest, LayoutOfAnotherModelIsRefused) {
   open.layout.model.variables[0].name = "other";
   chief_->worker().tell(open);
   EXPECT_EQ(chief_->wait_for<TaskFailed>().code, ErrorCode::kConfig);
+  // A later chief may not have heard this answer, so it must ask again.
+  const std::size_t hellos = chief_->hellos.size();
+  chief_->worker().connection->close();
+  run_until(loop_, [this, hellos] { return chief_->hellos.size() > hellos; });
+  EXPECT_EQ(chief_->hellos.back().job, open.job);
+  EXPECT_EQ(chief_->hellos.back().generation, Generation());
 }
 
 TEST_F(WorkerProcessTest, HeartbeatsGoOnDuringAComputationAndTellOfIt) {

@@ -440,7 +440,7 @@ struct TaskHello {
   device @7 :Text;          # worker
   journal @8 :UInt64;  # journal of the chief that the task obeyed last
   job @9 :UInt32;  # the job that the task holds
-  generation @10 :UInt64;
+  generation @10 :UInt64;  # 0: a worker that hasn't opened the job, or couldn't
   metrics @11 :Text;  # host:port of the task's metrics, "" = none
   token @12 :UInt64;  # ps: the secret that channels of this generation must name; a restarted chief learns it here
   term @13 :UInt64;  # term of the chief that the task obeyed last; a chief with a lower term has an old journal

@@ -128,10 +128,12 @@ std::vector<Member> Reclaim::drop_missing_workers(Turn& turn) {
   std::vector<Member> members = workers_.roster().members;
   for (const Member& worker : workers_.roster().members) {
     if (is_back(worker)) continue;
-    // The worker lives but holds nothing of the job, because the order to open the job was lost when the chief stopped.
+    // The worker lives but holds nothing of the generation: when the chief stopped, the order to open the job was lost,
+    // or the answer that the worker can't open it.
     const Task* task = turn.tasks.find(worker.task);
-    if (turn.tasks.is_current(worker) && task->connected && task->hello.job.value == 0 &&
-        task->heartbeat.job.value == 0) {
+    const bool has_other_job = task != nullptr && task->hello.job.value != 0 && task->hello.job != setup_.id;
+    if (turn.tasks.is_current(worker) && task->connected && !has_other_job && task->hello.generation.value == 0 &&
+        task->heartbeat.generation.value == 0) {
       workers_.join_again(worker, turn.now);  // on_pacer_answer() asks it to open the job
       continue;
     }

@@ -420,6 +420,18 @@ TEST_F(ReclaimTest, WorkerThatHoldsNothingIsAskedToOpenAtTheStepWhereTheJobIs) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
+// The former chief hasn't heard that the worker can't open the job.
+TEST_F(ReclaimTest, WorkerThatCouldNotOpenTheJobIsAskedAgain) {
+  const JobId job = train(job_config("a"));
+  heartbeats_[worker(1)].generation = Generation();
+  sent_.clear();
+  restart_chief_without({});
+  pass(seconds(3));
+  ASSERT_EQ(sent<OpenJob>(worker(1)).size(), 1u);
+  EXPECT_EQ(event("worker_lost"), "no event of this kind");
+  EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
+}
+
 TEST_F(ReclaimTest, WorkerThatJoinsIsAskedAgainWhenItReconnects) {
   const JobId job = train(job_config("a"));
   kill(worker(1));
