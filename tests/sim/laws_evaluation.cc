@@ -21,10 +21,13 @@ void Laws::notes_evaluations(const chiefd::EvaluationsRecord& record) {
              " newer steps were evaluated");
 }
 
+// A commit of the same step sets a damaged checkpoint aside.
 std::vector<std::string> Laws::pins_there(const chiefd::EvaluationsRecord& record) const {
   std::vector<std::string> paths;
   for (const chiefd::BestCheckpoint& best : record.best)
-    if (checkpoint::open_checkpoint(jobs_.disk->truth(), best.checkpoint.path)) paths.push_back(best.checkpoint.path);
+    if (damaged_.count(best.checkpoint.path) == 0 &&
+        checkpoint::open_checkpoint(jobs_.disk->truth(), best.checkpoint.path))
+      paths.push_back(best.checkpoint.path);
   return paths;
 }
 
