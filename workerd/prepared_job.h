@@ -57,9 +57,9 @@ struct PreparedJob {
   input::IsCancelled is_cancelled;
   OnDataError on_data_error;
 
-  // What the operator should know about the categories of the evaluation set that the vocabulary lacks, or "". Call it
-  // when the set knows all its records: those of a set in memory are known from the start, others when an evaluation
-  // has read them.
+  // Returns a warning that counts the records of the evaluation set with words outside the vocabulary, or "". Call this
+  // when the set knows all its records. A set in memory knows them from the start, another one after its first
+  // evaluation.
   std::string notice_of_unknown() const;
   // The same for the log, once for each job.
   std::string take_notice_of_unknown();

@@ -145,7 +145,7 @@ class Cluster {
   std::vector<TaskStatus> tasks_beside(JobId id, Instant now) const;
   std::optional<std::uint64_t> reached_by(const Task& task) const;
 
-  // What a task's status has of a job at its end.
+  // A task's rank and figures at the end of a job.
   struct AtEnd {
     std::optional<std::uint32_t> rank;
     TaskFigures figures;

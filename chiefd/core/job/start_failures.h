@@ -43,7 +43,7 @@ class StartFailures {
   // part in the next start.
   bool may_start_without(const Turn& turn, const Member& worker) const;
   // How the loss of this worker counts if the job starts again without it. Until a generation trains, each task is
-  // spared once. So as many starts in a row are spared as there are workers.
+  // spared once. So at most as many starts in a row are spared as there are workers.
   Loss loss_of(TaskId worker) const;
 
   // In stage kOpen: this worker has failed or is lost. Call it only if may_start_without(). `is_process`: the process

@@ -31,6 +31,17 @@ class StartFailuresTest : public TrainingTest {
     EXPECT_EQ(sent<OpenJob>(worker(1)).size(), 1u);
     return job;
   }
+  // The same, but the last worker hasn't come yet.
+  JobId begin_opening_without_last(JobConfig config, std::uint32_t workers) {
+    begin(workers);
+    kill(worker(workers - 1));
+    pass(seconds(1));
+    const JobId job = submit(config);
+    pass(seconds(10));
+    say(worker(0), described(job));
+    say(ps(0), ShardsCreated{job, generation(job)});
+    return job;
+  }
   void open(JobId job, TaskId task) { say(task, JobOpened{job, generation(job)}); }
   void fail(JobId job, TaskId task, ErrorCode code, const std::string& why) {
     say(task, TaskFailed{job, generation(job), code, why});
@@ -281,13 +292,7 @@ TEST_P(AskedAgain, WorkerThatTheJobWaitsFor) {
 
 // worker/1 has come after the job began, so it isn't in the roster.
 TEST_F(StartFailuresTest, WorkerThatCameTooLateToBeginTakesThePlaceOfOneThatFails) {
-  begin(2);
-  kill(worker(1));
-  pass(seconds(1));
-  const JobId job = submit(job_config("a"));
-  pass(seconds(10));
-  say(worker(0), described(job));
-  say(ps(0), ShardsCreated{job, generation(job)});
+  const JobId job = begin_opening_without_last(job_config("a"), 2);
   ASSERT_EQ(sent<OpenJob>(worker(0)).size(), 1u);
   obedient_ = true;
   restart(worker(1));
@@ -311,13 +316,7 @@ TEST_F(StartFailuresTest, NextProcessOfALostWorkerTakesThePlaceOfOneThatFails) {
 
 // No worker that is there can take part.
 TEST_F(StartFailuresTest, JobThatHasNeverTrainedDoesNotWaitForWhatItsLastWorkerLacks) {
-  begin(2);
-  kill(worker(1));
-  pass(seconds(1));
-  const JobId job = submit(job_config("a"));
-  pass(seconds(10));
-  say(worker(0), described(job));
-  say(ps(0), ShardsCreated{job, generation(job)});
+  const JobId job = begin_opening_without_last(job_config("a"), 2);
   restart(worker(1));
   fail(job, worker(0), ErrorCode::kConfig, "no device");
   ASSERT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
@@ -351,13 +350,7 @@ TEST_F(StartFailuresTest, NewChiefOfAJobThatHasNeverTrainedDoesNotWaitEither) {
 TEST_F(StartFailuresTest, WorkerThatDiesAfterItHasOpenedTheJobIsSparedOnce) {
   JobConfig config = job_config("a");
   config.job.min_workers = 2;
-  begin(3);
-  kill(worker(2));
-  pass(seconds(1));
-  const JobId job = submit(config);
-  pass(seconds(10));
-  say(worker(0), described(job));
-  say(ps(0), ShardsCreated{job, generation(job)});
+  const JobId job = begin_opening_without_last(config, 3);
   restart(worker(2));
   for (int deaths = 0; deaths < 2; ++deaths) {
     open(job, worker(0));
@@ -425,15 +418,9 @@ TEST_F(StartFailuresTest, WorkerThatFailsTheJobKeepsItsRank) {
 TEST_F(StartFailuresTest, StartsWithoutTheSameWorkerCountAsLosses) {
   JobConfig config = job_config("a");
   config.job.max_restarts = 2;
-  begin(2);
-  kill(worker(1));
-  pass(seconds(1));
-  const JobId job = submit(config);
-  pass(seconds(10));
-  say(worker(0), described(job));
+  const JobId job = begin_opening_without_last(config, 2);
   int starts = 0;
   for (; starts < 10 && status(job).state != JobState::kFailed; ++starts) {
-    say(ps(0), ShardsCreated{job, generation(job)});
     restart(worker(1));
     fail(job, worker(0), ErrorCode::kConfig, "no device");
     say(worker(1), LeaveRequest{});  // which is no loss
@@ -441,6 +428,7 @@ TEST_F(StartFailuresTest, StartsWithoutTheSameWorkerCountAsLosses) {
     restart_anew(worker(0));
     say(worker(0), described(job));
     pass(seconds(15));
+    say(ps(0), ShardsCreated{job, generation(job)});
   }
   EXPECT_EQ(starts, 4) << status(job).reason;  // one is spared, two count, and the next is one too many
   EXPECT_NE(status(job).reason.find("job.max_restarts is 2"), std::string::npos) << status(job).reason;
