@@ -1,4 +1,4 @@
-// The state of one attempt to take a checkpoint, as the chief keeps it. job/checkpointing.h describes the phases.
+// The state of one attempt to take a checkpoint, as the chief keeps it. job/flow/checkpoints.cc describes the phases.
 #pragma once
 
 #include <cstdint>

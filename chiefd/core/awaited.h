@@ -38,7 +38,7 @@ struct Awaited {
   bool operator==(const Awaited&) const = default;
 };
 
-// The job can't go on because tasks of this role (kPs or kWorker) are away. See job/absences.h.
+// The job can't go on because tasks of this role (kPs or kWorker) are away. See job/rules/absences.h.
 struct Absence {
   Role role = Role::kPs;
   Instant since;                  // for workers: or when a worker that may join has last made progress

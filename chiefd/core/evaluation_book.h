@@ -1,5 +1,5 @@
 // The rules about a job's evaluations: which checkpoints are evaluated already, which are the best, and when the job
-// finishes early (evaluate.metric, stop_after and keep_best). Pure: job/evaluators.h feeds it.
+// finishes early (evaluate.metric, stop_after and keep_best). Pure: job/flow/evaluations.cc feeds it.
 #pragma once
 
 #include <cstdint>

@@ -33,33 +33,18 @@
 // A job can fail or be stopped in any state that isn't final. The next job starts when all tasks have closed the job.
 // The chief waits for their answers for at most Timeouts::close, or for twice that time if the workers close the job
 // before the ps tasks. Every wait has a deadline. The wait for tasks that are away may be without a limit; then its
-// deadlines are those of the chief's reports about it (job/absences.h). If an action must not happen before a record is
-// durable, Job returns it only after the event Persisted for this record.
+// deadlines are those of the chief's reports about it (job/rules/absences.h). If an action must not happen before a
+// record is durable, Job returns it only after the event Persisted for this record.
 //
-// Cluster calls only Job. Job passes each event to its parts, which are in chiefd/core/job/. Each part has its own
-// state and makes its own decisions:
+// Cluster calls only Job. What Job knows and does lies in chiefd/core/job/, in four rooms. Each room uses only those
+// above it in this table:
 //
-//   gathering, launch                      begin the job with its tasks, its model and its placement.
-//   training_run, loans, progress, stall   handle steps, reports and the end of the data.
-//   membership, invitations, worker_losses, fences, quorum
-//                                          decide when a worker is lost, comes back or joins.
-//   task_losses, recovery, regathering, pausing
-//                                          decide when a ps is silent or lost.
-//   link_failures, reachability            decide when tasks can't reach each other.
-//   start_failures                         decides whether the job starts without a worker that can't take part.
-//   suspicions                             decides which task is to blame for a failure.
-//   deadlines, late_disk                   decide when a stage or the chief's own disk takes too long.
-//   absences                               bounds and reports the wait for tasks that are away.
-//   checkpoint_schedule, checkpointing, checkpoint_folder, savers
-//                                          take the checkpoints.
-//   leaving                                decides when a task that was told to end may leave.
-//   evaluators                             let the cluster's evaluators evaluate the checkpoints, keep the best of
-//                                          them, and finish the job early.
-//   ending, final_checkpoint, closing      end the job.
-//   restart, reclaim                       take over the job after a restart of the chief.
-//   requests                               repeats requests to a task that has a new connection.
+//   facts    what is known of the job. Each class keeps its own facts consistent, and knows no other.
+//   views    questions about several facts, which change nothing: who is missing, who may take part, what is left.
+//   rules    decide. A rule is a pure function of the facts, the tasks, the time and an event, and returns a verdict.
+//   flow     the job's life. It passes events to the rules, carries out their verdicts, and alone changes the facts.
 //
-// parts.h connects the parts. invariants.h has the invariants that hold between them.
+// report.h has the job's status, and invariants.h what holds between the facts after each step.
 #pragma once
 
 #include <deque>
@@ -77,7 +62,7 @@
 
 namespace disttrain::chiefd {
 
-struct JobParts;
+struct JobFacts;
 
 class Job {
  public:
@@ -88,7 +73,7 @@ class Job {
 
   // Restores a job of the journal that is queued or has ended, or that this chief won't go on with.
   void restore(const JournaledJob& journaled);
-  // See Restart::recall(). Call before take_up().
+  // See flow::recall(). Call before take_up().
   void recall(Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks);
   // Takes over a job that was running under a former chief.
   void take_up(Turn& turn, const JournaledJob& journaled);
@@ -131,7 +116,7 @@ class Job {
   bool is_evaluated_by(const Member& evaluator) const;
   // The tasks that the job uses, without evaluators. After the job's end, the tasks that it used last, for the status.
   std::vector<Member> members() const;
-  // See EventLog::reached().
+  // See views::reached().
   Step reached() const;
 
   void begin(Turn& turn);
@@ -152,19 +137,14 @@ class Job {
 
   // Returns true if the task may end, because the job doesn't need it, or doesn't need it any more.
   bool may_go(const Member& member) const;
-  // Prepares the job for the end of the tasks that were told to end. See Leaving::advance().
+  // Prepares the job for the end of the tasks that were told to end. See flow::advance_leavers().
   void advance_leavers(Turn& turn);
   // An invariant between the parts that a bug has broken, such as "J4: ...". None: all invariants hold. See
   // invariants.h.
   std::optional<std::string> broken_invariant() const;
 
  private:
-  void on_heartbeat_of_stranger(Turn& turn, const Member& from, const FromTask& message);
-  void on_message_of_member(Turn& turn, const Member& from, const FromTask& message);
-  void on_opened(Turn& turn, const Member& from, const JobOpened& opened);
-  void advance_training(Turn& turn);
-
-  const std::unique_ptr<JobParts> parts_;
+  const std::unique_ptr<JobFacts> facts_;
 };
 
 }  // namespace disttrain::chiefd

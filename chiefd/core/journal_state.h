@@ -254,7 +254,7 @@ inline constexpr char kCheckpointTaken[] = "checkpoint";
 inline constexpr char kWorkerLeft[] = "worker_left";
 inline constexpr char kTaskLeaves[] = "task_leaves";
 inline constexpr char kTaskJoined[] = "task_joined";
-// The job has waited for absent tasks for long (job/absences.h).
+// The job has waited for absent tasks for long (job/rules/absences.h).
 inline constexpr char kStillWaiting[] = "still_waiting";
 // A failed job is submitted again (job.on_failure).
 inline constexpr char kResubmitted[] = "resubmitted";

@@ -1,5 +1,5 @@
 // The broken links between tasks. A link is broken if a task reports that it can't reach a ps, although the chief hears
-// from both. The job decides what to do about a broken link (job/link_failures.h).
+// from both. The job decides what to do about a broken link (job/rules/links.h).
 #pragma once
 
 #include <map>

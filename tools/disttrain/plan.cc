@@ -173,7 +173,7 @@ std::string note_on_directory(const JobConfig& job) {
 }
 
 // Counts for how many workers the ps tasks reserve memory, by the same rule as GenerationPlan::make_places() in
-// chiefd/core/job/generation.h.
+// chiefd/core/job/facts/generation.h.
 void count_places(Plan& plan, const std::vector<TaskId>& owners) {
   const Tasks& tasks = plan.tasks;
   const chiefd::MemoryFit fit(plan.layout, owners, plan.job, tasks.credits, tasks.memory);

@@ -5,7 +5,7 @@
 #include <set>
 #include <variant>
 
-#include "chiefd/core/job/parts.h"
+#include "chiefd/core/job/facts/job_facts.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -19,25 +19,19 @@ bool is_one_of(T one, std::initializer_list<T> some) {
   return std::find(some.begin(), some.end(), one) != some.end();
 }
 
-// True if the shards may have applied pushes in this generation.
-bool has_trained(const JobParts& job) {
-  return is_one_of(job.stage.at(),
-                   {Stage::kReclaim, Stage::kTrain, Stage::kSettle, Stage::kFinalCut, Stage::kEvaluate});
-}
-
 // True if the job has decided on a generation and hasn't given it up.
-bool has_generation(const JobParts& job) {
-  return has_trained(job) ||
+bool has_generation(const JobFacts& job) {
+  return has_trained(job.stage.at()) ||
          is_one_of(job.stage.at(), {Stage::kGeneration, Stage::kCreate, Stage::kOpen, Stage::kRoster});
 }
 
-bool has_closed(const JobParts& job) {
+bool has_closed(const JobFacts& job) {
   return job.stage.is(Stage::kClose) || job.stage.is(Stage::kReleased);
 }
 
 // ---- state and stage
 
-Problem state_fits_stage(const JobParts& job) {
+Problem state_fits_stage(const JobFacts& job) {
   const JobState state = job.condition.state();
   const auto is_any = [state](std::initializer_list<JobState> states) { return is_one_of(state, states); };
   const bool is_at_work = is_any({JobState::kRunning, JobState::kPaused, JobState::kStopping});
@@ -86,11 +80,11 @@ Problem state_fits_stage(const JobParts& job) {
               : std::string("the state is ") + to_string(state) + " at stage " + std::to_string(int(job.stage.at()));
 }
 
-Problem ended_is_closed(const JobParts& job) {
+Problem ended_is_closed(const JobFacts& job) {
   return job.condition.has_ended() && !has_closed(job) ? "the job has ended, but doesn't close" : "";
 }
 
-Problem stopping_shows(const JobParts& job) {
+Problem stopping_shows(const JobFacts& job) {
   const JobState state = job.condition.state();
   const bool shows = state == JobState::kStopping || is_final(state);
   return job.condition.is_stopping() && !shows
@@ -98,14 +92,14 @@ Problem stopping_shows(const JobParts& job) {
              : "";
 }
 
-Problem wait_has_deadline(const JobParts& job) {
+Problem wait_has_deadline(const JobFacts& job) {
   const bool waits = is_one_of(job.stage.at(), {Stage::kGather, Stage::kDescribe, Stage::kFolder, Stage::kInit,
                                                 Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
                                                 Stage::kOpen, Stage::kRoster, Stage::kSettle, Stage::kEvaluate});
   return (waits || job.stage.awaits_anyone()) && !job.stage.deadline() ? "the job waits without a deadline" : "";
 }
 
-Problem rollback_has_its_stages(const JobParts& job) {
+Problem rollback_has_its_stages(const JobFacts& job) {
   if (job.stage.is(Stage::kRegather) && !job.rollbacks.current()) return "the job is in kRegather without a rollback";
   const bool may_have = is_one_of(job.stage.at(), {Stage::kRegather, Stage::kFind, Stage::kGeneration, Stage::kCreate,
                                                    Stage::kOpen, Stage::kRoster});
@@ -114,7 +108,7 @@ Problem rollback_has_its_stages(const JobParts& job) {
 
 // ---- the generation
 
-Problem shards_have_owners(const JobParts& job) {
+Problem shards_have_owners(const JobFacts& job) {
   if (!has_generation(job)) return "";
   if (job.generation.number().value == 0) return "the generation has no number";
   if (!job.generation.described()) return "the model isn't known";
@@ -123,27 +117,27 @@ Problem shards_have_owners(const JobParts& job) {
   return std::to_string(owners) + " owners for " + std::to_string(job.generation.layout().shards) + " shards";
 }
 
-Problem channels_have_secret(const JobParts& job) {
+Problem channels_have_secret(const JobFacts& job) {
   const bool needs = has_generation(job) && !job.stage.is(Stage::kReclaim);
   return needs && job.generation.token() == 0 ? "the chief doesn't know the channels' secret" : "";
 }
 
-Problem roster_fits_memory(const JobParts& job) {
+Problem roster_fits_memory(const JobFacts& job) {
   const std::size_t workers = job.workers.roster().members.size();
   if (!has_generation(job) || workers <= job.generation.places()) return "";
   return std::to_string(workers) + " workers are in the roster, but the shards have memory only for " +
          std::to_string(job.generation.places());
 }
 
-Problem steps_are_not_behind_start(const JobParts& job) {
-  return has_trained(job) && job.progress.step() < job.generation.first_step()
+Problem steps_are_not_behind_start(const JobFacts& job) {
+  return has_trained(job.stage.at()) && job.progress.step() < job.generation.first_step()
              ? "the job's step is before the first step of its generation"
              : "";
 }
 
 // ---- workers
 
-Problem places_are_taken_once(const JobParts& job) {
+Problem places_are_taken_once(const JobFacts& job) {
   std::set<TaskId> tasks;
   for (const Member& worker : job.workers.roster().members)
     if (!tasks.insert(worker.task).second) return to_string(worker.task) + " is twice in the roster";
@@ -151,15 +145,15 @@ Problem places_are_taken_once(const JobParts& job) {
 }
 
 // With job.on_worker_loss = "wait" a lost worker stays in the roster until the next process of its task joins.
-Problem lost_is_out_of_roster(const JobParts& job) {
-  if (job.setup.waits_for_lost() || !has_trained(job) || job.stage.is(Stage::kEvaluate)) return "";
+Problem lost_is_out_of_roster(const JobFacts& job) {
+  if (job.setup.waits_for_lost() || !has_trained(job.stage.at()) || job.stage.is(Stage::kEvaluate)) return "";
   for (const Member& worker : job.workers.roster().members)
     if (job.workers.is_lost(worker)) return to_string(worker.task) + " is lost, but is in the roster";
   return "";
 }
 
-Problem unfinished_take_part(const JobParts& job) {
-  if (!has_trained(job)) return "";
+Problem unfinished_take_part(const JobFacts& job) {
+  if (!has_trained(job.stage.at())) return "";
   for (const Member& worker : job.workers.unfinished())
     if (!job.workers.is_in_roster(worker) || !job.workers.is_taking_part(worker))
       return to_string(worker.task) + " hasn't finished, but takes no part";
@@ -167,21 +161,21 @@ Problem unfinished_take_part(const JobParts& job) {
   return is_done && !job.workers.unfinished().empty() ? "all steps are done, but a worker hasn't finished" : "";
 }
 
-Problem joining_is_unfinished(const JobParts& job) {
-  if (!has_trained(job)) return "";
+Problem joining_is_unfinished(const JobFacts& job) {
+  if (!has_trained(job.stage.at())) return "";
   for (const auto& [worker, since] : job.workers.joining())
     if (!job.workers.is_unfinished(worker)) return to_string(worker.task) + " joins, but has already finished";
   return "";
 }
 
-Problem evaluator_lives(const JobParts& job) {
+Problem evaluator_lives(const JobFacts& job) {
   const std::optional<Member>& evaluator = job.workers.evaluator();
   if (!job.stage.is(Stage::kTrain) || job.workers.unfinished().empty()) return "";
   return !evaluator || job.workers.is_lost(*evaluator) ? "the job trains, but no living worker is chosen to evaluate"
                                                        : "";
 }
 
-Problem kept_out_is_out(const JobParts& job) {
+Problem kept_out_is_out(const JobFacts& job) {
   if (!job.stage.is(Stage::kTrain)) return "";
   for (const Member& worker : job.workers.living())
     if (job.candidates.kept_out().count(worker.task) != 0)
@@ -189,10 +183,11 @@ Problem kept_out_is_out(const JobParts& job) {
   return "";
 }
 
-Problem fenced_is_gone(const JobParts& job) {
-  for (const Fences::Fence& fence : job.fences.all()) {
+Problem fenced_is_gone(const JobFacts& job) {
+  for (const Fence& fence : job.fences.all) {
     const std::string name = to_string(fence.worker.task);
-    if (!has_trained(job) && !has_closed(job)) return name + " is still being fenced, but its generation is over";
+    if (!has_trained(job.stage.at()) && !has_closed(job))
+      return name + " is still being fenced, but its generation is over";
     if (job.workers.is_taking_part(fence.worker)) return name + " is fenced, but takes part";
     for (const ShardId shard : fence.owed)
       if (shard.value >= job.generation.owners().size())
@@ -203,16 +198,16 @@ Problem fenced_is_gone(const JobParts& job) {
 
 // ---- data
 
-Problem lends_only_in_training(const JobParts& job) {
-  const bool may = has_closed(job) || (has_trained(job) && !job.stage.is(Stage::kReclaim));
-  return job.loans.is_allowed() && !may ? "the job lends records, but its generation doesn't train" : "";
+Problem lends_only_in_training(const JobFacts& job) {
+  const bool may = has_closed(job) || (has_trained(job.stage.at()) && !job.stage.is(Stage::kReclaim));
+  return job.loans.is_allowed && !may ? "the job lends records, but its generation doesn't train" : "";
 }
 
 // ---- pauses
 
-Problem silent_ps_is_owner(const JobParts& job) {
+Problem silent_ps_is_owner(const JobFacts& job) {
   for (const auto& [ps, silence] : job.pauses.silent_ps()) {
-    if (!has_trained(job))
+    if (!has_trained(job.stage.at()))
       return to_string(ps) + ": the job waits for this silent ps, but training hasn't begun in this generation";
     const std::vector<Member> owners = job.generation.holders();
     const auto owns = [ps = ps](const Member& owner) { return owner.task == ps; };
@@ -222,13 +217,13 @@ Problem silent_ps_is_owner(const JobParts& job) {
   return "";
 }
 
-Problem short_only_in_training(const JobParts& job) {
+Problem short_only_in_training(const JobFacts& job) {
   return job.pauses.is_short() && !job.stage.is(Stage::kTrain) && !has_closed(job)
              ? "the job pauses for missing workers, but doesn't train"
              : "";
 }
 
-Problem paused_is_not_running(const JobParts& job) {
+Problem paused_is_not_running(const JobFacts& job) {
   const bool runs = job.stage.is(Stage::kTrain) && job.condition.state() == JobState::kRunning;
   return runs && job.pauses.is_any() ? "the job runs, but there is a reason for a pause" : "";
 }
@@ -240,7 +235,7 @@ constexpr bool kHasGeneration = requires(const Message& message) {
   message.generation;
 };
 
-Problem held_is_of_generation(const JobParts& job) {
+Problem held_is_of_generation(const JobFacts& job) {
   for (const auto& [ticket, actions] : job.held.all())
     for (const Action& action : actions) {
       const Send* send = std::get_if<Send>(&action);
@@ -258,7 +253,7 @@ Problem held_is_of_generation(const JobParts& job) {
 }
 
 // Checks that no lease of a lost worker goes to the next process of the same task.
-Problem held_lease_has_borrower(const JobParts& job) {
+Problem held_lease_has_borrower(const JobFacts& job) {
   if (!job.stage.is(Stage::kTrain)) return "";
   const std::vector<Member> living = job.workers.living();
   for (const auto& [ticket, actions] : job.held.all())
@@ -274,11 +269,11 @@ Problem held_lease_has_borrower(const JobParts& job) {
 
 // ---- checkpoints
 
-Problem attempt_has_its_stages(const JobParts& job) {
-  const std::optional<Attempt>& attempt = job.checkpointing.attempt();
+Problem attempt_has_its_stages(const JobFacts& job) {
+  const std::optional<Attempt>& attempt = job.attempts.current;
   if (!attempt) return "";
-  if (!job.setup.takes_checkpoints() || !job.folder.is_open()) return "a checkpoint is taken without a folder";
-  if (!has_trained(job) || job.stage.is(Stage::kReclaim))
+  if (!job.setup.takes_checkpoints() || !job.folder.is_open) return "a checkpoint is taken without a folder";
+  if (!has_trained(job.stage.at()) || job.stage.is(Stage::kReclaim))
     return "a checkpoint is taken, but training hasn't begun in this generation";
   if (attempt->phase != Attempt::Phase::kPrepare && !attempt->owed.empty() && attempt->phase != Attempt::Phase::kBegin)
     return "shards cut, but a ps hasn't reserved its space yet";
@@ -287,25 +282,25 @@ Problem attempt_has_its_stages(const JobParts& job) {
   return "";
 }
 
-Problem hold_is_for_leaver(const JobParts& job) {
+Problem hold_is_for_leaver(const JobFacts& job) {
   const bool may_hold = job.stage.is(Stage::kTrain) && !job.condition.is_stopping();
-  return job.checkpointing.is_holding() && !may_hold ? "the shards hold after a cut, but no ps may leave now" : "";
+  return job.attempts.is_holding() && !may_hold ? "the shards hold after a cut, but no ps may leave now" : "";
 }
 
-Problem saved_is_of_generation(const JobParts& job) {
+Problem saved_is_of_generation(const JobFacts& job) {
   if (!job.schedule.is_saved()) return "";
-  const std::optional<CheckpointRecord>& newest = job.folder.newest();
+  const std::optional<CheckpointRecord>& newest = job.folder.newest;
   return !newest || newest->generation != job.generation.number()
              ? "the shards count as saved for a ps that leaves, but the newest checkpoint is of another generation"
              : "";
 }
 
-Problem savers_can_be_served(const JobParts& job) {
+Problem savers_can_be_served(const JobFacts& job) {
   const bool can_be = job.setup.takes_checkpoints() && job.condition.has_begun() && !has_closed(job);
   return job.savers.is_any() && !can_be ? "a client waits for a checkpoint that the job can't take" : "";
 }
 
-Problem retries_are_kept_out(const JobParts& job) {
+Problem retries_are_kept_out(const JobFacts& job) {
   for (const Member& worker : job.candidates.retries()) {
     if (job.candidates.is_prepared(worker)) return to_string(worker.task) + " is asked again, but is prepared";
     if (job.candidates.kept_out().count(worker.task) == 0)
@@ -317,7 +312,7 @@ Problem retries_are_kept_out(const JobParts& job) {
 struct Invariant {
   const char* name;
   const char* what;
-  Problem (*check)(const JobParts&);
+  Problem (*check)(const JobFacts&);
 };
 
 constexpr Invariant kInvariants[] = {
@@ -359,10 +354,10 @@ constexpr Invariant kInvariants[] = {
 
 }  // namespace
 
-std::optional<std::string> broken_invariant(const JobParts& parts) {
+std::optional<std::string> broken_invariant(const JobFacts& job) {
   for (const Invariant& invariant : kInvariants)
-    if (const Problem problem = invariant.check(parts); !problem.empty())
-      return std::string(invariant.name) + ": job " + std::to_string(parts.setup.id.value) + ": " + problem + " (" +
+    if (const Problem problem = invariant.check(job); !problem.empty())
+      return std::string(invariant.name) + ": job " + std::to_string(job.setup.id.value) + ": " + problem + " (" +
              invariant.what + ")";
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Checks the invariants between the parts of a job. They hold after every step of the core. A violation is a bug.
+// Checks the invariants between the facts of a job. They hold after every step of the core. A violation is a bug.
 #pragma once
 
 #include <optional>
@@ -6,9 +6,9 @@
 
 namespace disttrain::chiefd {
 
-struct JobParts;
+struct JobFacts;
 
 // "J4: job 3: ...": the first broken invariant. None: all hold.
-std::optional<std::string> broken_invariant(const JobParts& parts);
+std::optional<std::string> broken_invariant(const JobFacts& job);
 
 }  // namespace disttrain::chiefd

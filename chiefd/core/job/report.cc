@@ -1,132 +1,60 @@
 #include "chiefd/core/job/report.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "chiefd/core/job/absent.h"
-#include "chiefd/core/job/parts.h"
 #include "chiefd/core/job/step_targets.h"
+#include "chiefd/core/job/views/absences.h"
+#include "chiefd/core/job/views/end.h"
+#include "chiefd/core/job/views/evaluations.h"
+#include "chiefd/core/job/views/links.h"
+#include "chiefd/core/job/views/members.h"
+#include "chiefd/core/job/views/recovery.h"
+#include "chiefd/core/job/views/start.h"
+#include "chiefd/core/job/views/workers.h"
 
-namespace disttrain::chiefd {
+namespace disttrain::chiefd::report {
+namespace {
 
-JobReport::JobReport(const JobParts& parts)
-    : setup_(parts.setup),
-      stage_(parts.stage),
-      condition_(parts.condition),
-      events_(parts.events),
-      progress_(parts.progress),
-      rollbacks_(parts.rollbacks),
-      generation_(parts.generation),
-      workers_(parts.workers),
-      candidates_(parts.candidates),
-      worker_figures_(parts.worker_figures),
-      pauses_(parts.pauses),
-      absences_(parts.absences),
-      members_(parts.members),
-      reachability_(parts.reachability),
-      gathering_(parts.gathering),
-      regathering_(parts.regathering),
-      reclaim_(parts.reclaim),
-      folder_(parts.folder),
-      schedule_(parts.schedule),
-      stats_(parts.stats),
-      checkpointing_(parts.checkpointing),
-      quorum_(parts.quorum),
-      leaving_(parts.leaving),
-      evaluators_(parts.evaluators) {}
-
-Step JobReport::reached() const {
-  return events_.reached();
-}
-
-JobStatus JobReport::status(Instant now) const {
-  JobStatus status;
-  status.as_of = now;
-  status.job = setup_.id;
-  status.name = setup_.name();
-  status.mode = setup_.config().train.mode;
-  status.state = condition_.state();
-  const bool trains = condition_.state() == JobState::kRunning && stage_.is(Stage::kTrain);
-  status.reason = trains ? training_reason(now) : condition_.reason();
-  if (!condition_.has_ended()) status.absences = absences_.current();
-  const bool is_long = !status.absences.empty() && now - status.absences.front().since > setup_.timeouts.silent_ps;
-  if (is_long) status.reason += "; " + absences_.limit_text();
-  status.generation = generation_.number();
-  status.recoveries = rollbacks_.count();
-  if (folder_.newest()) status.checkpoint = folder_.newest()->path;
-  status.code = condition_.code();
-  status.root_cause = condition_.root_cause();
-  status.warnings = events_.warnings();
-  status.part = part();
-  status.checkpoints = stats_.figures(now);
-  status.checkpoint_directory = setup_.config().checkpoint.directory;
-  status.checkpoint_every = setup_.config().checkpoint.every;
-  status.stall_timeout = setup_.config().job.stall_timeout;
-  status.profile_steps = setup_.config().train.profile_steps;
-  add_progress(status, now);
-  return status;
-}
-
-void JobReport::add_progress(JobStatus& status, Instant now) const {
-  const PacerReport& report = progress_.report();
-  status.global_step = reached().value;
-  status.steps_target =
-      progress_.steps_at_end() ? *progress_.steps_at_end() : steps_target(setup_, generation_, progress_, workers_);
+void add_progress(const JobFacts& job, JobStatus& status, Instant now) {
+  const PacerReport& report = job.progress.report();
+  status.global_step = views::reached(job).value;
+  status.steps_target = job.progress.steps_at_end()
+                            ? *job.progress.steps_at_end()
+                            : steps_target(job.setup, job.generation, job.progress, job.workers);
   // In async, pushes that were under way may take the job beyond its target.
   if (status.steps_target != 0) status.steps_target = std::max(status.steps_target, status.global_step);
-  status.seconds = progress_.training_seconds();
+  status.seconds = job.progress.training_seconds();
   if (status.seconds > 0.0) {
-    const Training& before = progress_.before();
+    const Training& before = job.progress.before();
     status.steps_per_second = static_cast<double>(before.steps + report.measured_steps) / status.seconds;
     status.examples_per_second = static_cast<double>(before.examples + report.measured_examples) / status.seconds;
   }
   status.examples = report.examples;
-  status.loss = progress_.loss();
-  status.metrics = progress_.metrics_at_end() ? *progress_.metrics_at_end()
-                                              : worker_figures_.mean_metrics(workers_.roster().members);
+  status.loss = job.progress.loss();
+  status.metrics = job.progress.metrics_at_end() ? *job.progress.metrics_at_end()
+                                                 : job.worker_figures.mean_metrics(job.workers.roster().members);
   if (report.learning_rate > 0.0) status.learning_rate = report.learning_rate;
   status.epoch = report.complete_epochs;
-  status.wires = workers_.wires();
+  status.wires = job.workers.wires();
   status.late = report.late;
   status.skipped = report.skipped;
   status.staleness = report.staleness;
-  status.evaluation = progress_.evaluation();
-  status.best = evaluators_.book().record().best;
-  status.evaluations_waiting = evaluators_.waiting();
+  status.evaluation = job.progress.evaluation();
+  status.best = job.evaluations.book.record().best;
+  status.evaluations_waiting = views::waiting(job);
   // progress_age stays empty if this chief hasn't seen the job make a step.
-  if (progress_.has_stepped(generation_.first_step()) && progress_.moved_at().time_since_epoch().count())
-    status.progress_age = now - progress_.moved_at();
-  status.steps_lost = rollbacks_.steps_lost();
-  status.examples_heard = progress_.examples_heard();
+  if (job.progress.has_stepped(job.generation.first_step()) && job.progress.moved_at().time_since_epoch().count())
+    status.progress_age = now - job.progress.moved_at();
+  status.steps_lost = job.rollbacks.steps_lost();
+  status.examples_heard = job.progress.examples_heard();
 }
 
-std::string JobReport::training_reason(Instant now) const {
-  const auto count =
-      std::count_if(workers_.roster().members.begin(), workers_.roster().members.end(),
-                    [this](const Member& member) { return !workers_.is_lost(member) && !workers_.is_joining(member); });
-  std::string reason = "trains with " + std::to_string(count) + (count == 1 ? " worker" : " workers");
-  for (const auto& [task, why] : candidates_.kept_out()) reason += "; " + to_string(task) + " " + why;
-  const std::string links = reachability_.broken_links_text(now);
-  if (!links.empty()) reason += "; " + links;
-  const std::string& problem = !folder_.error().empty() ? folder_.error() : schedule_.error();
-  if (!problem.empty()) reason += "; no checkpoint can be taken: " + problem;
-  return reason;
-}
-
-std::string JobReport::why_kept_out(TaskId task, Instant now) const {
-  const auto found = candidates_.kept_out().find(task);
-  return found == candidates_.kept_out().end() ? reachability_.links_of(now, task) : found->second;
-}
-
-std::optional<std::uint64_t> JobReport::reached_by(const Member& member, const Heartbeat& heartbeat) const {
-  if (!members_.uses(member) || heartbeat.job != setup_.id || heartbeat.generation != generation_.number())
-    return std::nullopt;
-  const std::uint64_t steps = std::max(heartbeat.steps, worker_figures_.steps_of(member));
-  if (steps == 0) return std::nullopt;
-  return steps;
-}
-
-JobPart JobReport::part() const {
-  switch (stage_.at()) {
+JobPart part(const JobFacts& job) {
+  switch (job.stage.at()) {
     case Stage::kQueued:
     case Stage::kClose:
     case Stage::kReleased:
@@ -140,16 +68,17 @@ JobPart JobReport::part() const {
     default:
       break;
   }
-  if (rollbacks_.current()) return JobPart::kRestore;
-  if (checkpointing_.is_holding()) return JobPart::kCheckpoint;
-  const bool trains = stage_.is(Stage::kTrain) || stage_.is(Stage::kSettle);
-  if (trains && (progress_.has_stepped(generation_.first_step()) || stage_.is(Stage::kSettle))) return JobPart::kTrain;
-  return rollbacks_.count() > 0 ? JobPart::kRestore : JobPart::kInit;
+  if (job.rollbacks.current()) return JobPart::kRestore;
+  if (job.attempts.is_holding()) return JobPart::kCheckpoint;
+  const bool trains = job.stage.is(Stage::kTrain) || job.stage.is(Stage::kSettle);
+  if (trains && (job.progress.has_stepped(job.generation.first_step()) || job.stage.is(Stage::kSettle)))
+    return JobPart::kTrain;
+  return job.rollbacks.count() > 0 ? JobPart::kRestore : JobPart::kInit;
 }
 
 // The answer that the chief waits for in this stage.
-AwaitedFor JobReport::expected_answer() const {
-  switch (stage_.at()) {
+AwaitedFor expected_answer(const JobFacts& job) {
+  switch (job.stage.at()) {
     case Stage::kDescribe:
       return AwaitedFor::kDescription;
     case Stage::kCreate:
@@ -167,30 +96,88 @@ AwaitedFor JobReport::expected_answer() const {
   }
 }
 
-std::vector<Awaited> JobReport::waits_for(const Tasks& tasks, Instant now) const {
+}  // namespace
+
+JobStatus status(const JobFacts& job, Instant now) {
+  JobStatus status;
+  status.as_of = now;
+  status.job = job.setup.id;
+  status.name = job.setup.name();
+  status.mode = job.setup.config().train.mode;
+  status.state = job.condition.state();
+  const bool trains = job.condition.state() == JobState::kRunning && job.stage.is(Stage::kTrain);
+  status.reason = trains ? training_reason(job, now) : job.condition.reason();
+  if (!job.condition.has_ended()) status.absences = job.absences.current;
+  const bool is_long = !status.absences.empty() && now - status.absences.front().since > job.setup.timeouts.silent_ps;
+  if (is_long) status.reason += "; " + views::absence_limit_text(job);
+  status.generation = job.generation.number();
+  status.recoveries = job.rollbacks.count();
+  if (job.folder.newest) status.checkpoint = job.folder.newest->path;
+  status.code = job.condition.code();
+  status.root_cause = job.condition.root_cause();
+  status.warnings = job.warnings.all();
+  status.part = part(job);
+  status.checkpoints = job.stats.figures(now);
+  status.checkpoint_directory = job.setup.config().checkpoint.directory;
+  status.checkpoint_every = job.setup.config().checkpoint.every;
+  status.stall_timeout = job.setup.config().job.stall_timeout;
+  status.profile_steps = job.setup.config().train.profile_steps;
+  add_progress(job, status, now);
+  return status;
+}
+
+std::string training_reason(const JobFacts& job, Instant now) {
+  const auto count = std::count_if(
+      job.workers.roster().members.begin(), job.workers.roster().members.end(),
+      [&job](const Member& member) { return !job.workers.is_lost(member) && !job.workers.is_joining(member); });
+  std::string reason = "trains with " + std::to_string(count) + (count == 1 ? " worker" : " workers");
+  for (const auto& [task, why] : job.candidates.kept_out()) reason += "; " + to_string(task) + " " + why;
+  const std::string links = views::broken_links_text(job, now);
+  if (!links.empty()) reason += "; " + links;
+  const std::string& problem = !job.folder.error.empty() ? job.folder.error : job.schedule.error();
+  if (!problem.empty()) reason += "; no checkpoint can be taken: " + problem;
+  return reason;
+}
+
+std::string why_kept_out(const JobFacts& job, TaskId task, Instant now) {
+  const auto found = job.candidates.kept_out().find(task);
+  return found == job.candidates.kept_out().end() ? views::links_of(job, now, task) : found->second;
+}
+
+std::optional<std::uint64_t> reached_by(const JobFacts& job, const Member& member, const Heartbeat& heartbeat) {
+  if (!views::uses(job, member) || heartbeat.job != job.setup.id || heartbeat.generation != job.generation.number())
+    return std::nullopt;
+  const std::uint64_t steps = std::max(heartbeat.steps, job.worker_figures.steps_of(member));
+  if (steps == 0) return std::nullopt;
+  return steps;
+}
+
+std::vector<Awaited> waits_for(const JobFacts& job, const Tasks& tasks, Instant now) {
   std::vector<Awaited> all;
   const auto add = [&all](const std::vector<Awaited>& some) { all.insert(all.end(), some.begin(), some.end()); };
-  if (stage_.is(Stage::kGather)) add(gathering_.missing(tasks));
-  if (stage_.is(Stage::kRegather)) {
-    add(regathering_.missing_ps(tasks));
-    add(regathering_.missing_workers(tasks, now));
+  if (job.stage.is(Stage::kGather)) add(views::missing_at_start(job, tasks));
+  if (job.stage.is(Stage::kRegather)) {
+    add(views::missing_ps(job, tasks));
+    add(views::missing_workers(job, tasks, now));
   }
-  if (stage_.is(Stage::kReclaim) && !stage_.awaits_anyone())
-    for (const Member& member : members_.all())
-      if (!reclaim_.is_back(member)) all.push_back(absent(member.task, tasks.find(member.task), progress_.moved_at()));
-  for (const Member& member : evaluators_.awaited(tasks))
-    if (evaluators_.has_order(member)) all.push_back({member.task, AwaitedFor::kEvaluation, stage_.since()});
-  for (const Member& member : stage_.awaited()) all.push_back({member.task, expected_answer(), stage_.since()});
-  for (const auto& [task, silence] : pauses_.silent_ps())
+  if (job.stage.is(Stage::kReclaim) && !job.stage.awaits_anyone())
+    for (const Member& member : views::all_members(job))
+      if (!job.reclaim.is_back(member))
+        all.push_back(absent(member.task, tasks.find(member.task), job.progress.moved_at()));
+  for (const Member& member : views::awaited_evaluators(job, tasks))
+    if (job.evaluations.has_order(member)) all.push_back({member.task, AwaitedFor::kEvaluation, job.stage.since()});
+  for (const Member& member : job.stage.awaited())
+    all.push_back({member.task, expected_answer(job), job.stage.since()});
+  for (const auto& [task, silence] : job.pauses.silent_ps())
     all.push_back({task, silence.is_link ? AwaitedFor::kLink : AwaitedFor::kHeartbeat, silence.since});
-  if (!stage_.is(Stage::kTrain)) return all;
-  if (pauses_.is_short()) add(quorum_.missing(tasks));
-  if (const std::optional<TaskId> ps = leaving_.owner(tasks); ps && !schedule_.is_saved())
-    all.push_back({*ps, AwaitedFor::kCheckpoint, stage_.since()});
-  if (condition_.is_stopping())
-    for (const Member& worker : workers_.unfinished())
-      all.push_back({worker.task, AwaitedFor::kStepEnd, stage_.since()});
+  if (!job.stage.is(Stage::kTrain)) return all;
+  if (job.pauses.is_short()) add(views::missing_in_training(job, tasks));
+  if (const std::optional<TaskId> ps = views::leaving_owner(job, tasks); ps && !job.schedule.is_saved())
+    all.push_back({*ps, AwaitedFor::kCheckpoint, job.stage.since()});
+  if (job.condition.is_stopping())
+    for (const Member& worker : job.workers.unfinished())
+      all.push_back({worker.task, AwaitedFor::kStepEnd, job.stage.since()});
   return all;
 }
 
-}  // namespace disttrain::chiefd
+}  // namespace disttrain::chiefd::report

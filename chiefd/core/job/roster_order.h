@@ -1,11 +1,11 @@
 // Builds the order by which the pacer takes the roster of a job that trains or ends.
 #pragma once
 
-#include "chiefd/core/job/condition.h"
-#include "chiefd/core/job/generation.h"
+#include "chiefd/core/job/facts/condition.h"
+#include "chiefd/core/job/facts/generation.h"
+#include "chiefd/core/job/facts/stage.h"
+#include "chiefd/core/job/facts/workers.h"
 #include "chiefd/core/job/setup.h"
-#include "chiefd/core/job/stage.h"
-#include "chiefd/core/job/workers.h"
 
 namespace disttrain::chiefd {
 

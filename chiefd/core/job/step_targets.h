@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "chiefd/core/job/generation.h"
-#include "chiefd/core/job/progress.h"
+#include "chiefd/core/job/facts/generation.h"
+#include "chiefd/core/job/facts/progress.h"
+#include "chiefd/core/job/facts/workers.h"
 #include "chiefd/core/job/setup.h"
-#include "chiefd/core/job/workers.h"
 
 namespace disttrain::chiefd {
 

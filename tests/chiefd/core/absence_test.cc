@@ -1,5 +1,5 @@
-// A job waits for tasks that are away (chiefd/core/job/absences.h): with a limit it fails, without one it waits until
-// they are back, and in both cases the chief reports the wait. A failed job is submitted again.
+// A job waits for tasks that are away (chiefd/core/job/rules/absences.h): with a limit it fails, without one it waits
+// until they are back, and in both cases the chief reports the wait. A failed job is submitted again.
 #include "tests/chiefd/core/recovery_fixture.h"
 
 namespace disttrain::chiefd {

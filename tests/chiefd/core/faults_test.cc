@@ -1,4 +1,4 @@
-#include "chiefd/core/job/faults.h"
+#include "chiefd/core/job/facts/faults.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Workers that can't take part in a job's start: they lack memory, a device, a library or the data. The others go on.
 #include <tuple>
 
-#include "chiefd/core/job/faults.h"
+#include "chiefd/core/job/facts/faults.h"
 #include "tests/chiefd/core/cluster_fixture.h"
 
 namespace disttrain::chiefd {

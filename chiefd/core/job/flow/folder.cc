@@ -1,0 +1,120 @@
+// A job's checkpoint folder. The chief opens the folder and finds the newest checkpoint that is complete and undamaged.
+// If the folder can't be opened or read, the chief tries again after a second. The shell does the slow work
+// (FolderWork).
+#include "chiefd/core/job/flow/flow.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chiefd/core/job/views/checkpoints.h"
+
+namespace disttrain::chiefd::flow {
+namespace {
+
+// Called in the stages kFolder and kFind, when the chief has read the folder. The next generation begins with the
+// newest checkpoint. If the folder never had one, the generation begins with initial values.
+void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
+  // With checkpoint.restore = "none" the operator has given up earlier checkpoints, so a broken one doesn't fail the
+  // job.
+  const bool had_some =
+      job.folder.newest || (!answer.broken.empty() && job.setup.config().checkpoint.restore != Restore::kNone);
+  if (!answer.newest && had_some) {
+    Error error = views::nothing_left(job, answer);
+    job.folder.newest.reset();
+    return fail_job(job, turn, std::move(error), std::nullopt);
+  }
+  job.generation.restore_from(answer.newest);
+  if (const auto& restore = job.generation.restore())
+    job.folder.newest = CheckpointRecord{job.setup.id, restore->generation, restore->step, restore->path};
+  if (job.stage.is(Stage::kFolder)) return find_init(job, turn);
+  if (Status status = job.generation.check_restore(); !status) return fail_job(job, turn, status.error(), std::nullopt);
+  begin_generation(job, turn);
+}
+
+// A disk that is full or failing may recover, so the chief retries each second until the stage's deadline. If the
+// folder doesn't exist or belongs to another job, a job that was just submitted fails at once. If the job has used the
+// folder before, the chief retries in these cases too, because the folder may come back.
+void on_folder_failure(JobFacts& job, Turn& turn, const Error& error, bool is_waited_for) {
+  const bool may_pass =
+      error.code == ErrorCode::kFailed || !job.stage.is(Stage::kFolder) || job.generation.number().value != 0;
+  if (is_waited_for && !may_pass) return fail_job(job, turn, error, std::nullopt);
+  const bool is_restore = job.stage.is(Stage::kFolder) || job.stage.is(Stage::kFind);
+  if (!is_restore) job.stats.note_failure();
+  if (may_pass) job.folder.ask_again = turn.now + std::chrono::seconds(1);
+  const bool is_new = std::exchange(job.folder.error, error.message) != error.message;
+  if (is_waited_for) job.condition.explain("waits for its checkpoint folder: " + error.message);
+  if (!is_new) return;
+  tell(job, turn, "checkpoint_failed", 2,
+       (is_waited_for ? "the job waits for its checkpoint folder: " : "no checkpoints can be taken: ") + error.message);
+}
+
+void note_broken(JobFacts& job, Turn& turn, const std::vector<std::string>& broken) {
+  for (const std::string& what : broken) {
+    job.warnings.add("a checkpoint can't be used: " + what);
+    tell(job, turn, "checkpoint_broken", 3, "a checkpoint can't be used: " + what);
+  }
+}
+
+}  // namespace
+
+void ask_newest(JobFacts& job, Turn& turn) {
+  job.folder.ask_again.reset();
+  job.folder.asked = turn.now;
+  job.stage.set_ticket(turn.next_ticket());
+  const std::string committed = job.folder.newest ? job.folder.newest->path : "";
+  const std::string columns = job.generation.described() ? job.generation.described()->columns : "";
+  if (job.folder.is_open)
+    return turn.folder_work(job.setup.id, job.stage.ticket(), FindNewest{job.generation.mark(), committed, columns});
+  const bool must_be_empty =
+      job.setup.config().checkpoint.restore == Restore::kNone && job.generation.number().value == 0;
+  turn.folder_work(job.setup.id, job.stage.ticket(),
+                   OpenFolder{job.setup.config().checkpoint.directory, job.setup.name(), must_be_empty,
+                              job.generation.mark(), committed, job.setup.config().model.program, columns});
+}
+
+void on_newest(JobFacts& job, Turn& turn, const Result<FolderAnswer>& answer) {
+  if (job.stage.is(Stage::kClose) || job.stage.is(Stage::kReleased) || job.condition.has_ended()) return;
+  const bool is_waited_for =
+      job.stage.is(Stage::kFolder) || job.stage.is(Stage::kFind) || job.stage.is(Stage::kFinalCut);
+  if (!answer) return on_folder_failure(job, turn, answer.error(), is_waited_for);
+  job.folder.is_open = true;
+  job.folder.error.clear();
+  job.folder.mark = answer->mark;
+  job.folder.newest_generation = std::max(job.folder.newest_generation, answer->newest_generation);
+  note_broken(job, turn, answer->broken);
+  if (!answer->program_warning.empty()) tell(job, turn, "checkpoint_program", 2, answer->program_warning);
+  if (answer->newest) job.stats.note_bytes(answer->newest->bytes);
+  if (!answer->warning.empty()) job.warnings.add(answer->warning);
+  resume_evaluations(job, turn, *answer);
+  on_kept(job, turn, *answer);
+  if (!is_waited_for) return;
+  job.stage.clear_deadline();
+  if (job.stage.is(Stage::kFinalCut)) return take_final_checkpoint(job, turn);
+  begin_with_newest(job, turn, *answer);
+}
+
+void review_folder(JobFacts& job, Turn& turn) {
+  if (job.folder.ask_again && turn.now >= *job.folder.ask_again) ask_newest(job, turn);
+}
+
+void set_aside(JobFacts& job, Turn& turn, const std::string& damage) {
+  job.folder.damage = damage;
+  note_broken(job, turn, {job.folder.damage});
+  job.stage.enter(Stage::kFind);
+  job.stage.await_nobody();
+  job.stage.set_deadline(turn.now + job.setup.timeouts.setup);
+  job.stage.set_ticket(turn.next_ticket());
+  turn.folder_work(job.setup.id, job.stage.ticket(), SetAside{job.generation.restore()->path, job.generation.mark()});
+}
+
+void close_folder(JobFacts& job, Turn& turn) {
+  // The chief sends CloseFolder even if the folder isn't open yet, because an order to open it may be under way.
+  if (job.setup.takes_checkpoints() || job.setup.has_init()) turn.actions.push_back(CloseFolder{job.setup.id});
+  job.folder.is_open = false;
+  job.folder.ask_again.reset();
+}
+
+}  // namespace disttrain::chiefd::flow

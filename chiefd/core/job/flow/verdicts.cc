@@ -1,0 +1,74 @@
+// Each verdict of a rule leads to one transition. So this file and the stories beside it are all that changes a job.
+#include <variant>
+
+#include "chiefd/core/job/flow/flow.h"
+#include "chiefd/core/job/flow/overloaded.h"
+
+namespace disttrain::chiefd::flow {
+namespace {
+
+// In stage kDescribe one of the workers may describe the model and the data, or fail, while the others are given up.
+void describe_without(JobFacts& job, Turn& turn, const DescribeWithout& verdict) {
+  for (const Member& worker : verdict.workers)
+    if (job.stage.is(Stage::kDescribe) && job.stage.awaits(worker))
+      on_describe_failed(job, turn, worker, verdict.error);
+}
+
+void start_without(JobFacts& job, Turn& turn, const StartWithout& verdict) {
+  for (const Member& worker : verdict.workers) note_start_failure(job, turn, worker, verdict.error, verdict.is_process);
+}
+
+void start_again_without(JobFacts& job, Turn& turn, const StartAgainWithout& verdict) {
+  job.candidates.note_lost_at_start(verdict.worker.task);
+  tell_loss(job, turn, verdict.worker, verdict.why, Loss::kCounts);
+  recover(job, turn, {verdict.worker.task, verdict.why}, verdict.loss);
+}
+
+void evaluate_without(JobFacts& job, Turn& turn, const EvaluateWithout& verdict) {
+  if (verdict.error) return on_evaluation_failed(job, turn, verdict.worker, *verdict.error);
+  job.workers.mark_lost(verdict.worker);
+  evaluate(job, turn, Loss::kLink);
+}
+
+void join_now(JobFacts& job, Turn& turn, const Member& worker) {
+  job.candidates.let_in(worker.task);
+  join(job, turn, worker);
+}
+
+}  // namespace
+
+void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict) {
+  std::visit(Overloaded{
+                 [](const Stay&) {},
+                 [&](const Fail& v) { fail_job(job, turn, v.error, v.root); },
+                 [&](const RollBack& v) { recover(job, turn, v.cause, v.loss); },
+                 [&](const Close& v) { close_job(job, turn, v.end, v.reason); },
+                 [&](const Settle&) { settle(job, turn); },
+                 [&](const Extend& v) { job.stage.set_deadline(v.until); },
+                 [&](const WaitAgain& v) { job.stage.set_deadline(v.until); },
+                 [&](const Pause& v) { pause(job, turn, v.reason); },
+                 [&](const Resume& v) { resume(job, turn, v.why); },
+                 [&](const Lose& v) { lose_worker(job, turn, v.worker, v.why, v.loss); },
+                 [&](const LeaveOut& v) { leave_out(job, turn, v.worker, v.why); },
+                 [&](const KeepOut& v) { keep_out(job, turn, v.worker, v.why); },
+                 [&](const LetIn& v) { job.candidates.let_in(v.worker); },
+                 [&](const Join& v) { join_now(job, turn, v.worker); },
+                 [&](const Refuse& v) {
+                   tell(job, turn, "worker_refused", 2, to_string(v.worker.task) + " can't take part: " + v.why,
+                        v.worker.task);
+                 },
+                 [&](const AskAgain& v) { ask_again_later(job, turn, v.worker, v.why); },
+                 [&](const DescribeWithout& v) { describe_without(job, turn, v); },
+                 [&](const StartWithout& v) { start_without(job, turn, v); },
+                 [&](const StartAgainWithout& v) { start_again_without(job, turn, v); },
+                 [&](const EvaluateWithout& v) { evaluate_without(job, turn, v); },
+                 [&](const Suspect& v) { suspect(job, turn, v.from, v.error); },
+                 [&](const WaitForLinks& v) { wait_for_links(job, turn, v.ps); },
+                 [&](const GiveUpEvaluators& v) { give_up_evaluators(job, turn, v.why); },
+                 [&](const SetCheckpointAside& v) { set_aside(job, turn, v.damage); },
+                 [&](const LeaveBehind&) { leave_behind(job, turn); },
+             },
+             verdict);
+}
+
+}  // namespace disttrain::chiefd::flow

@@ -1,0 +1,112 @@
+#include "chiefd/core/job/rules/deadlines.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "chiefd/core/job/views/checkpoints.h"
+#include "chiefd/core/job/views/evaluations.h"
+#include "chiefd/core/job/views/members.h"
+#include "chiefd/core/job/views/start.h"
+#include "common/format_duration.h"
+
+namespace disttrain::chiefd::rules {
+namespace {
+
+// When the awaited tasks last made progress. Progress of one task is enough: for example, a ps whose shards are ready
+// makes no progress while it waits for the pacer, which may still restore.
+Instant newest_progress(const JobFacts& job, const Tasks& tasks) {
+  if (job.stage.is(Stage::kRegather)) return views::newest_work(job, tasks, job.candidates.invited_members());
+  if (views::awaits_evaluators(job)) return views::newest_evaluation_work(job, tasks);
+  const bool has_long_work = job.stage.is(Stage::kDescribe) || job.stage.is(Stage::kCreate) ||
+                             job.stage.is(Stage::kOpen) || job.stage.is(Stage::kEvaluate);
+  return has_long_work ? views::newest_work(job, tasks, job.stage.awaited()) : Instant();
+}
+
+// Returns the awaited task to blame. This is the pacer if the stage waits for it, because the other tasks may wait for
+// the pacer. Otherwise it is the task whose last progress is oldest.
+TaskId who_stands_still(const JobFacts& job, const Tasks& tasks) {
+  if (!job.stage.awaits_anyone() || (!job.generation.owners().empty() && job.stage.awaits(job.generation.pacer())))
+    return job.generation.pacer().task;
+  return std::min_element(job.stage.awaited().begin(), job.stage.awaited().end(),
+                          [&](const Member& a, const Member& b) {
+                            return views::worked_at(job, tasks, a) < views::worked_at(job, tasks, b);
+                          })
+      ->task;
+}
+
+Verdict give_up(const JobFacts& job, const Tasks& tasks, Instant now, const std::string& what) {
+  const bool has_worked = views::newest_work(job, tasks, job.stage.awaited()) != Instant();
+  const std::string since =
+      (has_worked ? ", and has stood still for " : " within ") + format_duration(job.setup.timeouts.setup);
+  const Error error{ErrorCode::kUnavailable, "it heartbeats, but " + what + since};
+  const std::vector<Member> late(job.stage.awaited().begin(), job.stage.awaited().end());
+  if (job.stage.is(Stage::kDescribe)) return DescribeWithout{late, error};
+  if (job.stage.is(Stage::kOpen) && !late.empty() &&
+      views::may_start_with(job,
+                            views::others_in_roster(job, job.stage.awaited()) + views::others_outside(job, tasks, now)))
+    return StartWithout{late, error, true};
+  return Fail{error, who_stands_still(job, tasks)};
+}
+
+// The pacer's last report is late. Usually the job then rolls back. But if a ps is silent, or if the chief and the
+// pacer don't hear each other, the pacer gets the full time again. In this case the time limit for silent tasks decides
+// when the job rolls back.
+Verdict settle(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const Member& pacer = job.generation.pacer();
+  if (job.pauses.is_any_silent() || !tasks.hears_both_ways(pacer)) return WaitAgain{now + job.setup.answer_limit()};
+  return RollBack{{pacer.task, "it heartbeats, but didn't report its last step in time"}};
+}
+
+}  // namespace
+
+// This function is long because it has a case for each stage.
+Verdict at_deadline(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const Duration limit = job.setup.timeouts.setup;
+  if (const Instant until = newest_progress(job, tasks) + limit; now < until) return Extend{until};
+  const std::string within = format_duration(limit);
+  const auto fail = [](const std::string& why) { return Fail{Error{ErrorCode::kFailed, why}}; };
+  switch (job.stage.at()) {
+    case Stage::kGather:
+    case Stage::kRegather:
+      // absences.h bounds the wait for absent tasks. Without absent tasks the job goes on by itself, after a
+      // pause that is shorter than this deadline.
+      return WaitAgain{now + limit};
+    case Stage::kDescribe:
+      return give_up(job, tasks, now, "didn't read the data and build the model");
+    case Stage::kInit:
+      return fail(job.setup.config().checkpoint.init_from + " (checkpoint.init_from) hasn't been read within " +
+                  within + ": does its file system hang?");
+    case Stage::kFinalCut:
+      return Fail{views::no_final_checkpoint(job, views::folder_problem(job, now, ""))};
+    case Stage::kFolder:
+    case Stage::kFind:
+      return fail(views::folder_problem(job, now, " for " + within));
+    case Stage::kGeneration:
+      return fail("the chief's own disk hasn't written the record of the job's generation within " + within);
+    case Stage::kCreate:
+      return give_up(job, tasks, now, "didn't create its shards");
+    case Stage::kOpen:
+      return give_up(job, tasks, now, "didn't open the job");
+    case Stage::kRoster:
+      return give_up(job, tasks, now, "didn't take the roster");
+    case Stage::kTrain:
+      if (!job.condition.is_stopping()) return Stay{};
+      return Close{job.condition.stopped_state(),
+                   job.condition.end_reason() + "; not every worker reached the end of a step in time"};
+    case Stage::kSettle:
+      return settle(job, tasks, now);
+    case Stage::kEvaluate:
+      if (views::awaits_evaluators(job)) return GiveUpEvaluators{"no evaluator has made progress for " + within};
+      return give_up(job, tasks, now, "didn't finish the final evaluation");
+    case Stage::kClose:
+      return LeaveBehind{};
+    case Stage::kReclaim:
+    case Stage::kQueued:
+    case Stage::kReleased:
+      return Stay{};
+  }
+  return Stay{};
+}
+
+}  // namespace disttrain::chiefd::rules

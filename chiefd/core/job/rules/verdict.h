@@ -1,0 +1,138 @@
+// What a rule decides. A rule is a pure function of the facts, the tasks, the time, and in some cases an event. It
+// changes nothing: the flow carries its verdict out (carry_out() of chiefd/core/job/flow/flow.h). No rule calls
+// another.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "chiefd/core/job/loss.h"
+#include "chiefd/core/job/turn.h"
+#include "chiefd/core/links.h"
+#include "common/result.h"
+
+namespace disttrain::chiefd {
+
+// Nothing follows.
+struct Stay {};
+
+// ---- the job's stage
+
+struct Fail {
+  Error error;
+  std::optional<TaskId> root{};  // the task to blame
+};
+struct RollBack {
+  Cause cause;
+  Loss loss = Loss::kCounts;
+};
+struct Close {
+  JobState end = JobState::kStopped;
+  std::string reason;
+};
+// All workers have finished, so the pacer sends its last report.
+struct Settle {};
+// The stage waits until this time, because somebody makes progress.
+struct Extend {
+  Instant until;
+};
+// The stage begins its wait again.
+struct WaitAgain {
+  Instant until;
+};
+struct Pause {
+  std::string reason;
+};
+// A reason for a pause is over.
+struct Resume {
+  std::string why;
+};
+
+// ---- a worker
+
+// The job goes on without this worker, which was in the roster.
+struct Lose {
+  Member worker;
+  std::string why;
+  Loss loss = Loss::kCounts;
+};
+// The worker's process stays out of the job.
+struct LeaveOut {
+  Member worker;
+  std::string why;
+};
+// The worker stays out for now.
+struct KeepOut {
+  TaskId worker;
+  std::string why;
+};
+// The worker may take part, but not yet.
+struct LetIn {
+  TaskId worker;
+};
+struct Join {
+  Member worker;
+};
+// Another task may be the cause of the worker's failure to join, so it may try again.
+struct Refuse {
+  Member worker;
+  std::string why;
+};
+// The job needs this worker, so it is asked again.
+struct AskAgain {
+  Member worker;
+  std::string why;
+};
+// In stage kDescribe: these workers can't describe the model and the data.
+struct DescribeWithout {
+  std::vector<Member> workers;
+  Error error;
+};
+// In stage kOpen: these workers can't take part in this start. `is_process`: their processes are to blame.
+struct StartWithout {
+  std::vector<Member> workers;
+  Error error;
+  bool is_process = false;
+};
+// The job rolls back at its start, and begins again without this worker if it can.
+struct StartAgainWithout {
+  Member worker;
+  std::string why;
+  Loss loss = Loss::kSpared;
+};
+// In stage kEvaluate: another worker evaluates. `error`: the worker's own program has failed; otherwise a link of it is
+// broken.
+struct EvaluateWithout {
+  Member worker;
+  std::optional<Error> error{};
+};
+
+// ---- other tasks
+
+// Another task may be the cause of the failure. So the others are probed before this one is blamed.
+struct Suspect {
+  Member from;
+  Error error;
+};
+// Most workers can't reach this ps. The job waits for their links.
+struct WaitForLinks {
+  TaskId ps;
+};
+// The job no longer waits for evaluators.
+struct GiveUpEvaluators {
+  std::string why;
+};
+// The checkpoint that the generation begins with is damaged.
+struct SetCheckpointAside {
+  std::string damage;
+};
+// The tasks that haven't released the job in time are left behind.
+struct LeaveBehind {};
+
+using Verdict = std::variant<Stay, Fail, RollBack, Close, Settle, Extend, WaitAgain, Pause, Resume, Lose, LeaveOut,
+                             KeepOut, LetIn, Join, Refuse, AskAgain, DescribeWithout, StartWithout, StartAgainWithout,
+                             EvaluateWithout, Suspect, WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;
+
+}  // namespace disttrain::chiefd

@@ -1,0 +1,71 @@
+#include "chiefd/core/job/rules/workers.h"
+
+#include <optional>
+#include <string>
+
+#include "chiefd/core/job/views/links.h"
+#include "chiefd/core/job/views/members.h"
+#include "chiefd/core/job/views/workers.h"
+
+namespace disttrain::chiefd::rules {
+namespace {
+
+std::string lost_too_often(const JobFacts& job, TaskId worker) {
+  const std::string why = job.worker_losses.why_lost(worker);
+  return "it was lost more than job.max_restarts (" + std::to_string(job.setup.config().job.max_restarts) +
+         ") times within job.restart_window, and too few other workers are left" +
+         (why.empty() ? "" : "; the last loss: ") + why;
+}
+
+}  // namespace
+
+Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member& worker) {
+  if (views::uses(job, worker) || job.workers.is_lost(worker) || !tasks.is_current(worker) ||
+      !views::has_work_for(job, worker.task))
+    return Stay{};
+  const Task* task = tasks.find(worker.task);
+  if (job.candidates.is_left_out(*task) || !task->takes_work() || !views::reaches_owners(job, worker.task))
+    return Stay{};
+  if (job.worker_losses.is_too_often(worker.task, now))
+    return KeepOut{worker.task, views::lost_too_often(job, worker.task, now)};
+  if (const std::size_t workers = views::roster_with(job, worker).size(); workers > job.generation.places())
+    return KeepOut{worker.task, views::no_place_for(job, tasks, workers)};
+  // A worker that is lost again and again waits longer each time before it joins.
+  if (job.worker_losses.must_wait(worker.task, task->joined, now)) return LetIn{worker.task};
+  return Join{worker};
+}
+
+Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const std::optional<TaskId> lost = views::last_hope(job, tasks, now);
+  if (!lost) return Stay{};
+  // After a restart of the chief, a worker that isn't in the cluster file may be unknown.
+  const Task* task = tasks.find(*lost);
+  const bool is_barred = task != nullptr && views::is_barred(job, *task);
+  const std::string others = job.setup.waits_for_lost()
+                                 ? "; no other worker may take its rank (job.on_worker_loss is \"wait\")"
+                                 : "; too few other workers are left";
+  const std::string reason =
+      is_barred ? "it " + job.candidates.kept_out().at(*lost) + others : lost_too_often(job, *lost);
+  // The workers that failed before may have another reason.
+  const std::optional<Rollback>& rollback = job.rollbacks.current();
+  const std::string before = rollback ? "; the job had rolled back because of " + to_string(rollback->cause) : "";
+  return Fail{Error{ErrorCode::kFailed, reason + before}, *lost};
+}
+
+Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const std::string problem = views::shortage(job, tasks, now);
+  if (problem.empty()) return Resume{"the workers are there"};
+  return Pause{problem};
+}
+
+Verdict training_end(const JobFacts& job) {
+  if (!job.stage.is(Stage::kTrain) || !job.workers.unfinished().empty()) return Stay{};
+  if (job.condition.is_stopping()) return Settle{};
+  const bool has_leases = job.setup.config().data.sharding == Sharding::kLease;
+  // Training doesn't end while work of a lost worker is left, because another worker has to do this work.
+  const bool is_done =
+      has_leases ? job.loans.is_complete() : (job.progress.report().finished || job.workers.has_living());
+  return is_done ? Verdict(Settle{}) : Verdict(Stay{});
+}
+
+}  // namespace disttrain::chiefd::rules

@@ -1,0 +1,21 @@
+// Decides which workers leave and join while a job trains, and whether the job has the workers that it needs: at least
+// job.min_workers or, with job.on_worker_loss = "wait", every rank. Without these workers the job pauses.
+#pragma once
+
+#include "chiefd/core/job/facts/job_facts.h"
+#include "chiefd/core/job/rules/verdict.h"
+
+namespace disttrain::chiefd::rules {
+
+// Whether a prepared worker joins the roster now: Join, LetIn (not yet), KeepOut, or Stay.
+Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member& worker);
+// Fails the job if too few of the known workers may take part, because the others were lost too often or can't take
+// part.
+Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now);
+// Whether the workers of a job that trains have to pause for missing workers (Pause), or no longer (Resume). Both also
+// if they do already.
+Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now);
+// Settles the job if all workers have finished, or if neither a worker nor any work is left.
+Verdict training_end(const JobFacts& job);
+
+}  // namespace disttrain::chiefd::rules

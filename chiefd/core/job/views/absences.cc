@@ -1,0 +1,30 @@
+#include "chiefd/core/job/views/absences.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/format_duration.h"
+
+namespace disttrain::chiefd::views {
+
+const char* key_of(Role role) {
+  return role == Role::kPs ? "job.ps_timeout" : "job.workers_timeout";
+}
+
+std::optional<Duration> limit_of(const JobFacts& job, Role role) {
+  const Duration limit = role == Role::kPs ? job.setup.config().job.ps_timeout : job.setup.config().job.workers_timeout;
+  return limit == Duration::zero() ? std::nullopt : std::optional(limit);
+}
+
+std::string absence_limit_text(const JobFacts& job) {
+  const Absence& wait = job.absences.current.front();
+  const std::string key = key_of(wait.role);
+  if (!wait.limit) return "the job waits until this is over (" + key + " sets no limit)";
+  const bool is_extended = wait.since > job.absences.since.at(wait.role);
+  return "the job fails if " +
+         std::string(is_extended ? "the workers that get ready make no progress for " : "this takes ") +
+         format_duration(*wait.limit) + " (" + key + ")";
+}
+
+}  // namespace disttrain::chiefd::views
