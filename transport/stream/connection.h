@@ -7,22 +7,10 @@
 #include <memory>
 
 #include "transport/connection.h"
-#include "transport/peer_limit.h"
 #include "transport/stream/byte_channel.h"
-#include "transport/traffic.h"
-#include "transport/wire/frame_reader.h"
+#include "transport/stream/stream_start.h"
 
 namespace disttrain::transport {
-
-// A connection before it belongs to a loop, with the bytes that were already read.
-struct StreamStart {
-  wire::FrameReader reader;
-  PeerSlot slot;
-  std::string peer;
-  std::uint64_t bytes_received = 0;
-  wire::ChecksumKind checksum_kind = wire::ChecksumKind::kNone;
-  std::shared_ptr<Traffic> traffic;
-};
 
 class Stream;
 

@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "transport/stream/connection.h"
+#include "transport/connection.h"
+#include "transport/stream/byte_channel.h"
 #include "transport/stream/handler_memory.h"
 #include "transport/stream/send_queue.h"
+#include "transport/stream/stream_start.h"
 
 namespace disttrain::transport {
 

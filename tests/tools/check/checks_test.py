@@ -40,6 +40,37 @@ class Tree(unittest.TestCase):
         self.assertIn(expected, output)
 
 
+class Circles(Tree):
+    def test_ChainOfHeadersIsRight(self):
+        self.write("psd/shard.h", '#include "psd/store.h"\nnamespace disttrain::psd {\nclass Shard {\n};\n}\n')
+        self.write("psd/store.h", "namespace disttrain::psd {\nclass Store {\n};\n}\n")
+        self.assert_right("circles", self.root)
+
+    def test_CircleThatADeclarationHidesIsAProblem(self):
+        self.write("psd/shard.h", '#include "psd/store.h"\nnamespace disttrain::psd {\nclass Shard {\n};\n}\n')
+        self.write("psd/store.h", "namespace disttrain::psd {\nclass Shard;\nclass Store {\n};\n}\n")
+        self.assert_problem("psd/shard.h:1: in a circle with psd/store.h", "circles", self.root)
+
+    def test_CircleOfThreeIsAProblem(self):
+        for one, other in (("A", "B"), ("B", "C"), ("C", "A")):
+            self.write(f"psd/{one}.h", f"namespace disttrain::psd {{\nclass {other};\nstruct {one} final : Base {{\n}};\n}}\n")
+        self.assert_problem("psd/A.h:1: in a circle with psd/B.h, psd/C.h", "circles", self.root)
+
+    def test_ClassOfTheSameNameInAnotherNamespaceIsAnother(self):
+        self.write("psd/shard.h", '#include "psd/store.h"\nnamespace disttrain::psd {\nclass Shard {\n};\n}\n')
+        self.write("psd/store.h", "namespace disttrain::psd::abi {\nclass Shard;\nclass Store {\n};\n}\n")
+        self.assert_right("circles", self.root)
+
+    def test_TemplatesBelongToTheirHeader(self):
+        self.write("psd/shard.h", '#include "psd/shard_inl.h"\n')
+        self.write("psd/shard_inl.h", '#include "psd/shard.h"\n')
+        self.assert_right("circles", self.root)
+
+    def test_KnownCircleThatHasGoneIsAProblem(self):
+        self.write("scale/surroundings.h", "\n")
+        self.assert_problem("scale/surroundings.h:1: is in no circle any more", "circles", self.root)
+
+
 class Includes(Tree):
     def test_ArrowsAsDrawnAreRight(self):
         self.write("common/ids.h", "#include <cstdint>\n#include <chrono>\n")
