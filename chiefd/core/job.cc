@@ -7,7 +7,7 @@
 #include "chiefd/core/job/flow/flow.h"
 #include "chiefd/core/job/invariants.h"
 #include "chiefd/core/job/report.h"
-#include "chiefd/core/job/views/end.h"
+#include "chiefd/core/job/rules/end.h"
 #include "chiefd/core/job/views/members.h"
 
 namespace disttrain::chiefd {
@@ -142,7 +142,7 @@ void Job::save(Turn& turn, ClientId client) {
 }
 
 bool Job::may_go(const Member& member) const {
-  return views::may_go(*facts_, member);
+  return rules::may_go(*facts_, member);
 }
 
 void Job::advance_leavers(Turn& turn) {

@@ -15,12 +15,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "chiefd/core/job/rules/checkpoints.h"
 #include "chiefd/core/job/views/checkpoints.h"
 #include "chiefd/core/job/views/end.h"
 #include "chiefd/core/job/views/evaluations.h"
-#include "chiefd/core/job/views/members.h"
-#include "chiefd/core/job/views/workers.h"
 #include "common/mutant.h"
 
 namespace disttrain::chiefd::flow {
@@ -35,23 +35,7 @@ constexpr int kLongestWait = 20;  // heartbeat timeouts
 // If the disk is full, the chief waits for this many setup timeouts, so that the operator can make room.
 constexpr int kPatience = 5;
 
-void commit_attempt(JobFacts& job, Turn& turn);
 void answer_savers(JobFacts& job, Turn& turn, const CheckpointSaved& saved);
-
-// Begins an attempt. In sync, `at` is the step at which the shards cut. Step 0 means that they cut at once.
-void begin_attempt(JobFacts& job, Turn& turn, Step at) {
-  job.attempts.last_number = std::max(job.attempts.last_number, turn.term.value << 32) + 1;
-  Attempt attempt;
-  attempt.number = job.attempts.last_number;
-  attempt.at = at;
-  attempt.holds = views::leaving_owner(job, turn.tasks).has_value();
-  attempt.ticket = turn.next_ticket();
-  attempt.began = turn.now;
-  attempt.deadline = turn.now + job.setup.timeouts.silent * kLongestAttempt;
-  job.attempts.current = std::move(attempt);
-  turn.folder_work(job.setup.id, job.attempts.current->ticket,
-                   BeginAttempt{job.generation.number(), job.attempts.current->number});
-}
 
 // In async and ssp, the cut waits until every joining worker has opened its channels. Before that a worker can't mark
 // its channels, and the shards would wait for its marks.
@@ -65,34 +49,7 @@ void order_cut(JobFacts& job, Turn& turn) {
   else
     turn.send_to(job.workers.living(),
                  MarkChannels{job.setup.id, job.generation.number(), job.attempts.current->number});
-  commit_attempt(job, turn);
-}
-
-// If no worker is left to mark, a shard may cut before another ps has reserved its space. So the chief commits only in
-// phase kCut, which begins when every ps has reserved its space.
-void commit_attempt(JobFacts& job, Turn& turn) {
-  if (job.attempts.current->phase != Attempt::Phase::kCut ||
-      job.attempts.current->written.size() < job.generation.owners().size())
-    return;
-  if (const auto problem = difference(job.attempts.current->written, job.workers.living()))
-    return abandon_attempt(job, turn, "the shards' copies differ: " + *problem, true);
-  if (!job.attempts.current->written.begin()->second.pacer)
-    return abandon_attempt(job, turn, "shard 0, the pacer, reported its file without the ledger", true);
-  job.attempts.current->phase = Attempt::Phase::kCommit;
-  job.attempts.current->commit_began = turn.now;
-  job.attempts.current->ticket = turn.next_ticket();
-  CommitAttempt commit{job.setup.config(),
-                       job.setup.submission.toml,
-                       job.generation.layout(),
-                       job.generation.described()->train_records,
-                       job.generation.number(),
-                       job.attempts.current->number,
-                       {},
-                       views::pinned(job),
-                       job.generation.described()->columns};
-  for (const auto& [shard, entry] : job.attempts.current->written) commit.shards.push_back(entry);
-  if (DISTTRAIN_MUTANT(kCursorOfAnotherStep)) commit.shards.front().pacer = job.progress.report();
-  turn.folder_work(job.setup.id, job.attempts.current->ticket, std::move(commit));
+  carry_out(job, turn, rules::written(job));
 }
 
 void on_committed(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
@@ -163,29 +120,27 @@ void answer_savers(JobFacts& job, Turn& turn, const CheckpointSaved& saved) {
 }  // namespace
 
 void advance_checkpoint(JobFacts& job, Turn& turn) {
-  if (job.attempts.current) {
-    // An attempt may exceed its deadline while a ps makes progress with writing its files.
-    const Instant written = views::newest_work(job, turn.tasks, job.generation.holders()) + job.setup.timeouts.setup;
-    if (turn.now >= std::max(job.attempts.current->deadline, written))
-      return abandon_attempt(job, turn, "it took too long", true);
-    if (job.workers.unfinished().empty()) cut_now(job, turn);
-    return order_cut(job, turn);
-  }
-  if (!job.setup.takes_checkpoints() || !job.folder.is_open || !job.schedule.may_try(turn.now)) return;
-  if (job.stage.is(Stage::kFinalCut)) return take_final_checkpoint(job, turn);
-  if (!job.stage.is(Stage::kTrain) || !job.workers.joining().empty() || !job.loans.is_allowed ||
-      job.schedule.is_saved())
-    return;
-  if (views::leaving_owner(job, turn.tasks))
-    return job.pauses.is_any_silent() ? void() : begin_attempt(job, turn, Step());
-  if (job.condition.state() != JobState::kRunning) return;
-  const std::optional<Step> at = job.schedule.due(turn.now, job.progress, job.savers.is_any());
-  if (!at) return;
-  // In async and ssp, a worker can't mark its channels while it evaluates. Until the end of the evaluation the shards
-  // couldn't cut, and the other workers would wait. So no attempt begins during an evaluation, unless a client has
-  // asked for a checkpoint.
-  if (views::is_evaluating(job, turn.tasks) && !job.setup.is_sync() && !job.savers.is_any()) return;
-  begin_attempt(job, turn, *at);
+  const bool is_under_way = job.attempts.current.has_value();
+  const Verdict verdict = rules::next_attempt(job, turn.tasks, turn.now);
+  carry_out(job, turn, verdict);
+  if (!is_under_way || !std::holds_alternative<Stay>(verdict)) return;
+  if (job.workers.unfinished().empty()) cut_now(job, turn);
+  order_cut(job, turn);
+}
+
+// Begins an attempt. In sync, `at` is the step at which the shards cut. Step 0 means that they cut at once.
+void begin_attempt(JobFacts& job, Turn& turn, Step at) {
+  job.attempts.last_number = std::max(job.attempts.last_number, turn.term.value << 32) + 1;
+  Attempt attempt;
+  attempt.number = job.attempts.last_number;
+  attempt.at = at;
+  attempt.holds = views::leaving_owner(job, turn.tasks).has_value();
+  attempt.ticket = turn.next_ticket();
+  attempt.began = turn.now;
+  attempt.deadline = turn.now + job.setup.timeouts.silent * kLongestAttempt;
+  job.attempts.current = std::move(attempt);
+  turn.folder_work(job.setup.id, job.attempts.current->ticket,
+                   BeginAttempt{job.generation.number(), job.attempts.current->number});
 }
 
 void on_attempt_folder(JobFacts& job, Turn& turn, const FolderDone& done) {
@@ -199,6 +154,24 @@ void on_attempt_folder(JobFacts& job, Turn& turn, const FolderDone& done) {
     turn.send(ps.task, PrepareCheckpoint{job.setup.id, job.generation.number(), job.attempts.current->number,
                                          job.attempts.current->folder, job.attempts.current->holds});
   }
+}
+
+void commit_attempt(JobFacts& job, Turn& turn) {
+  job.attempts.current->phase = Attempt::Phase::kCommit;
+  job.attempts.current->commit_began = turn.now;
+  job.attempts.current->ticket = turn.next_ticket();
+  CommitAttempt commit{job.setup.config(),
+                       job.setup.submission.toml,
+                       job.generation.layout(),
+                       job.generation.described()->train_records,
+                       job.generation.number(),
+                       job.attempts.current->number,
+                       {},
+                       views::pinned(job),
+                       job.generation.described()->columns};
+  for (const auto& [shard, entry] : job.attempts.current->written) commit.shards.push_back(entry);
+  if (DISTTRAIN_MUTANT(kCursorOfAnotherStep)) commit.shards.front().pacer = job.progress.report();
+  turn.folder_work(job.setup.id, job.attempts.current->ticket, std::move(commit));
 }
 
 void cut_now(JobFacts& job, Turn& turn) {
@@ -220,7 +193,7 @@ void on_prepared(JobFacts& job, Turn& turn, const Member& from, const Checkpoint
 void on_written(JobFacts& job, Turn& turn, const ShardWritten& written) {
   if (!job.attempts.current || written.attempt != job.attempts.current->number) return;
   job.attempts.current->written[written.shard] = written;
-  commit_attempt(job, turn);
+  carry_out(job, turn, rules::written(job));
 }
 
 void on_checkpoint_failed(JobFacts& job, Turn& turn, const Member& from, const CheckpointFailed& failed) {

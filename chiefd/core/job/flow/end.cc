@@ -18,18 +18,13 @@
 #include <vector>
 
 #include "chiefd/core/job/roster_order.h"
+#include "chiefd/core/job/rules/end.h"
 #include "chiefd/core/job/views/end.h"
 #include "chiefd/core/job/views/evaluations.h"
 #include "chiefd/core/job/views/members.h"
 
 namespace disttrain::chiefd::flow {
 namespace {
-
-// Ends a job that is still in the queue. No task holds anything of it, so the chief tells no task to close.
-void release(JobFacts& job, Turn& turn, const std::string& reason) {
-  job.stage.enter(Stage::kReleased);
-  set_state(job, turn, JobState::kStopped, reason);
-}
 
 void finish(JobFacts& job, Turn& turn) {
   const std::string& why = job.evaluations.book.record().early_end;
@@ -51,21 +46,17 @@ void tell_to_close(JobFacts& job, Turn& turn, std::vector<Member> members) {
 
 }  // namespace
 
+// Ends a job that is still in the queue. No task holds anything of it, so the chief tells no task to close.
+void release(JobFacts& job, Turn& turn, const std::string& reason) {
+  job.stage.enter(Stage::kReleased);
+  set_state(job, turn, JobState::kStopped, reason);
+}
+
 void stop(JobFacts& job, Turn& turn, const std::string& user) {
-  if (job.condition.has_ended() || job.stage.is(Stage::kClose) || job.condition.is_stopping()) return;
-  const std::string reason = "stopped by " + user;
-  if (job.stage.is(Stage::kQueued)) return release(job, turn, reason);
-  // A job that trains doesn't close at once, because it first saves its progress. In stage kTrain the workers are told
-  // to stop. In the stages kSettle and kFinalCut the job is about to end anyway. After a restart of the chief (stage
-  // kReclaim) the stop waits until the tasks are back.
-  const bool ends_by_itself =
-      job.stage.is(Stage::kReclaim) || job.stage.is(Stage::kSettle) || job.stage.is(Stage::kFinalCut);
-  if (!job.stage.is(Stage::kTrain) && !ends_by_itself) {
-    const std::string when = job.stage.is(Stage::kEvaluate) ? " during its last evaluation"
-                             : job.rollbacks.current()      ? " while the job recovered"
-                                                            : " before the job trained";
-    return close_job(job, turn, JobState::kStopped, reason + when);
-  }
+  carry_out(job, turn, rules::stopped_by_client(job, "stopped by " + user));
+}
+
+void stop_steps(JobFacts& job, Turn& turn, const std::string& reason, bool ends_by_itself) {
   job.condition.begin_stopping(reason);
   if (job.attempts.is_holding()) interrupt_attempt(job, turn, reason);
   const std::string at = job.condition.reason();

@@ -2,7 +2,7 @@
 // evaluations, those of workers too, and draws the conclusions: the job finishes early, or a checkpoint is one of the
 // best (evaluation_book.h). The checkpoints are evaluated in their order, the oldest first. An evaluator gets one order
 // at a time. Its loss doesn't count for job.max_restarts: the checkpoint waits for the next free evaluator. An
-// evaluation that fails is repeated kMostFailures times, and then given up with a warning.
+// evaluation that fails is repeated kMostEvaluationFailures times, and then given up with a warning.
 //
 // When the job has done all its steps, it waits until all checkpoints in the folder are evaluated. If no evaluator
 // makes progress any more, a worker evaluates the final parameters, as in a cluster without evaluators.
@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "chiefd/core/job/rules/evaluations.h"
 #include "chiefd/core/job/views/evaluations.h"
 #include "chiefd/core/restarts.h"
 #include "common/format_duration.h"
@@ -25,13 +26,8 @@
 namespace disttrain::chiefd::flow {
 namespace {
 
-// How often the evaluation of a checkpoint may fail, and how many evaluators with an order may be lost while the job
-// waits for them at its end.
-constexpr std::uint32_t kMostFailures = 3;
 // If the checkpoints in the folder couldn't be listed, the chief tries again after this time.
 constexpr Duration kListingPause = std::chrono::seconds(1);
-// If no evaluator is connected at the job's end, the job waits for one for this many heartbeat timeouts.
-constexpr int kPatienceWithNone = 30;
 
 EvaluationStatus status_of(const Evaluated& evaluated) {
   return {evaluated.step,     evaluated.loss,  evaluated.metrics,
@@ -82,23 +78,10 @@ void list_folder(JobFacts& job, Turn& turn, const std::string& best) {
 }
 
 void order_evaluations(JobFacts& job, Turn& turn) {
-  if (!views::is_at_work(job) || !job.setup.uses_evaluators()) return;
-  std::vector<Member> free;
-  for (const auto& [id, task] : turn.tasks.all())
-    if (id.role == Role::kEvaluator && task.takes_work() && !job.evaluations.has_order(task.member))
-      free.push_back(task.member);
-  for (const KeptCheckpoint& kept : job.evaluations.kept) {
-    if (free.empty()) return;
-    const bool is_ordered = std::any_of(job.evaluations.orders.begin(), job.evaluations.orders.end(),
-                                        [&kept](const auto& order) { return order.second.checkpoint == kept; });
-    const auto failed = job.evaluations.failures.find(kept.path);
-    const bool may_try = failed == job.evaluations.failures.end() || turn.now >= failed->second.next_try;
-    if (!views::is_waiting(job, kept) || is_ordered || !may_try) continue;
-    const Member evaluator = free.front();
-    free.erase(free.begin());
-    job.evaluations.orders[evaluator] = EvaluationFacts::Order{kept, turn.now};
+  for (const auto& [evaluator, checkpoint] : rules::new_orders(job, turn.tasks, turn.now)) {
+    job.evaluations.orders[evaluator] = EvaluationFacts::Order{checkpoint, turn.now};
     send_order(job, turn, evaluator);
-    if (DISTTRAIN_MUTANT(kEvaluatedWhenOrdered)) job.evaluations.book.skip(kept);
+    if (DISTTRAIN_MUTANT(kEvaluatedWhenOrdered)) job.evaluations.book.skip(checkpoint);
   }
 }
 
@@ -141,7 +124,7 @@ void on_evaluation_order_failed(JobFacts& job, Turn& turn, TaskId task, const Ke
   ++failures.count;
   failures.next_try = turn.now + std::max<Duration>(std::chrono::seconds(1), back_off(failures.count));
   const std::string text = to_string(task) + " couldn't evaluate " + checkpoint.path + ": " + why;
-  if (failures.count < kMostFailures) return tell(job, turn, "evaluation_failed", 2, text, task);
+  if (failures.count < rules::kMostEvaluationFailures) return tell(job, turn, "evaluation_failed", 2, text, task);
   job.warnings.add(text);
   tell(job, turn, "evaluation_failed", 3, text + "; the job goes on without this evaluation", task);
   job.evaluations.book.skip(checkpoint);
@@ -187,18 +170,9 @@ void show_evaluation(JobFacts& job, Turn& turn, const EvaluationStatus& evaluati
 }
 
 void check_final_evaluations(JobFacts& job, Turn& turn) {
-  if (!views::awaits_evaluators(job) || job.evaluations.listing) return;
-  if (views::are_all_evaluated(job)) {
-    job.evaluations.awaits_all = false;
-    return finish_evaluation(job, turn);
-  }
-  const std::vector<Member> all = views::awaited_evaluators(job, turn.tasks);
-  const bool is_any_there = std::any_of(
-      all.begin(), all.end(), [&turn](const Member& member) { return turn.tasks.find(member.task)->is_there(); });
-  if (!is_any_there && turn.now - job.evaluations.awaits_since >= kPatienceWithNone * job.setup.timeouts.silent)
-    return give_up_evaluators(job, turn, "no evaluator is connected");
-  if (job.evaluations.lost_at_end >= kMostFailures)
-    give_up_evaluators(job, turn, "evaluators were lost " + std::to_string(job.evaluations.lost_at_end) + " times");
+  const Verdict verdict = rules::evaluators_at_end(job, turn.tasks, turn.now);
+  if (std::holds_alternative<FinishEvaluation>(verdict)) job.evaluations.awaits_all = false;
+  carry_out(job, turn, verdict);
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ void begin_gathering(JobFacts& job, Turn& turn);
 void gather_again(JobFacts& job, Turn& turn);
 // In stage kGather: goes on to kDescribe if enough tasks are connected.
 void gather(JobFacts& job, Turn& turn);
-void describe(JobFacts& job, Turn& turn, std::vector<Member> workers);
+// The job begins with these workers: asks the first one to describe the model and the data.
+void describe(JobFacts& job, Turn& turn, const std::vector<Member>& workers);
 // In stage kDescribe: the awaited worker can't describe the model and the data. Asks the other workers. If none of
 // them can, or too few of them are left, the job fails.
 void on_describe_failed(JobFacts& job, Turn& turn, const Member& from, const Error& error);
@@ -262,8 +263,13 @@ void close_folder(JobFacts& job, Turn& turn);
 
 // ---- checkpoints.cc
 
-// Begins an attempt if one is due, or moves the current attempt on to its next phase.
+// Begins an attempt if one is due, or moves the current attempt on to its next phase. Called at each tick, and when
+// something has changed that an attempt may wait for.
 void advance_checkpoint(JobFacts& job, Turn& turn);
+// Begins an attempt. In sync, `at` is the step at which the shards cut. Step 0 means that they cut at once.
+void begin_attempt(JobFacts& job, Turn& turn, Step at);
+// The shards' files make a checkpoint: writes its manifest.
+void commit_attempt(JobFacts& job, Turn& turn);
 void on_attempt_folder(JobFacts& job, Turn& turn, const FolderDone& done);
 // Cuts at once if the current attempt waits for a later step. Called when no worker makes steps: the later step won't
 // come, and workers that want to join would wait for the cut.
@@ -323,6 +329,11 @@ void close_evaluators(JobFacts& job, Turn& turn);
 // ---- end.cc
 
 void stop(JobFacts& job, Turn& turn, const std::string& user);
+// Ends a job that is still in the queue.
+void release(JobFacts& job, Turn& turn, const std::string& reason);
+// A client has stopped the job, which saves its progress first. `ends_by_itself`: its workers have finished already, or
+// are told when the tasks are back.
+void stop_steps(JobFacts& job, Turn& turn, const std::string& reason, bool ends_by_itself);
 // Lets a job that trains finish before it has done all its steps. Does nothing if it doesn't train, or is stopping
 // already.
 void stop_early(JobFacts& job, Turn& turn, const std::string& reason);

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "chiefd/core/job/rules/checkpoints.h"
 #include "chiefd/core/job/views/checkpoints.h"
 
 namespace disttrain::chiefd::flow {
@@ -17,14 +19,10 @@ namespace {
 // Called in the stages kFolder and kFind, when the chief has read the folder. The next generation begins with the
 // newest checkpoint. If the folder never had one, the generation begins with initial values.
 void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
-  // With checkpoint.restore = "none" the operator has given up earlier checkpoints, so a broken one doesn't fail the
-  // job.
-  const bool had_some =
-      job.folder.newest || (!answer.broken.empty() && job.setup.config().checkpoint.restore != Restore::kNone);
-  if (!answer.newest && had_some) {
-    Error error = views::nothing_left(job, answer);
+  const Verdict verdict = rules::folder_read(job, answer);
+  if (!std::holds_alternative<Stay>(verdict)) {
     job.folder.newest.reset();
-    return fail_job(job, turn, std::move(error), std::nullopt);
+    return carry_out(job, turn, verdict);
   }
   job.generation.restore_from(answer.newest);
   if (const auto& restore = job.generation.restore())
@@ -34,16 +32,12 @@ void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
   begin_generation(job, turn);
 }
 
-// A disk that is full or failing may recover, so the chief retries each second until the stage's deadline. If the
-// folder doesn't exist or belongs to another job, a job that was just submitted fails at once. If the job has used the
-// folder before, the chief retries in these cases too, because the folder may come back.
 void on_folder_failure(JobFacts& job, Turn& turn, const Error& error, bool is_waited_for) {
-  const bool may_pass =
-      error.code == ErrorCode::kFailed || !job.stage.is(Stage::kFolder) || job.generation.number().value != 0;
-  if (is_waited_for && !may_pass) return fail_job(job, turn, error, std::nullopt);
+  const Verdict verdict = rules::folder_failed(job, error, is_waited_for);
+  if (!std::holds_alternative<Stay>(verdict)) return carry_out(job, turn, verdict);
   const bool is_restore = job.stage.is(Stage::kFolder) || job.stage.is(Stage::kFind);
   if (!is_restore) job.stats.note_failure();
-  if (may_pass) job.folder.ask_again = turn.now + std::chrono::seconds(1);
+  if (views::may_folder_come_back(job, error)) job.folder.ask_again = turn.now + std::chrono::seconds(1);
   const bool is_new = std::exchange(job.folder.error, error.message) != error.message;
   if (is_waited_for) job.condition.explain("waits for its checkpoint folder: " + error.message);
   if (!is_new) return;

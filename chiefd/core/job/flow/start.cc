@@ -15,9 +15,11 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "chiefd/core/job/report.h"
+#include "chiefd/core/job/rules/start.h"
 #include "chiefd/core/job/step_targets.h"
 #include "chiefd/core/job/views/links.h"
 #include "chiefd/core/job/views/orders.h"
@@ -28,26 +30,6 @@
 
 namespace disttrain::chiefd::flow {
 namespace {
-
-Status check_described(const JobConfig& config, const JobDescribed& described) {
-  if (described.train_records == 0)
-    return fail(ErrorCode::kData, "the data has no records: check data.files and data.records");
-  if (!config.evaluate.files.empty() && described.evaluation_records == 0)
-    return fail(ErrorCode::kData, "the evaluation data has no records: check evaluate.files");
-  const Result<EvaluationRules> rules = evaluation_rules(config.evaluate, described.model.metrics);
-  return rules ? Status() : tl::unexpected(rules.error());
-}
-
-// "worker/1 (10.0.0.2:7120), worker/2 (10.0.0.3:7120)"
-std::string with_addresses(const std::vector<Awaited>& missing, const Tasks& tasks) {
-  std::string text;
-  for (const Awaited& one : missing) {
-    text += (text.empty() ? "" : ", ") + to_string({one});
-    const Task* task = one.task ? tasks.find(*one.task) : nullptr;
-    if (task != nullptr) text += " (" + task->hello.address + ")";
-  }
-  return text;
-}
 
 void ask_to_describe(JobFacts& job, Turn& turn, const std::vector<Member>& workers) {
   job.stage.enter(Stage::kDescribe);
@@ -128,75 +110,40 @@ void gather_again(JobFacts& job, Turn& turn) {
   gather(job, turn);
 }
 
-// Starts the job as soon as all tasks of the cluster file are connected. The job can also start with every ps, every
-// worker with a fixed rank, and job.min_workers workers. When these are connected, the job waits only two heartbeat
-// timeouts longer for the other tasks. At its first start, a job of `disttrain up` also needs as many workers as `up`
-// starts. Without this rule the job would begin with whichever of these workers come first, and its results would
-// differ from run to run.
 void gather(JobFacts& job, Turn& turn) {
-  const std::vector<Awaited> missing = views::missing_at_start(job, turn.tasks);
-  if (missing.empty()) return describe(job, turn, views::workers_there(job, turn.tasks));
-  std::string reason = "waiting for ";
-  const auto tasks = std::count_if(turn.tasks.all().begin(), turn.tasks.all().end(),
-                                   [](const auto& entry) { return entry.first.role != Role::kEvaluator; });
-  if (missing.front().task) reason += std::to_string(missing.size()) + " of " + std::to_string(tasks) + " tasks: ";
-  job.condition.explain(reason + to_string(missing));
-  if (views::lacks_at_start(job, turn.tasks, Role::kPs) || views::lacks_at_start(job, turn.tasks, Role::kWorker)) {
-    job.start.complete_enough_at.reset();
-    return;
-  }
+  const Verdict verdict = rules::gathered(job, turn.tasks, turn.now);
+  const auto* wait = std::get_if<Await>(&verdict);
+  if (wait == nullptr) return carry_out(job, turn, verdict);
+  job.condition.explain(wait->reason);
+  if (!wait->is_enough) return job.start.complete_enough_at.reset();
   if (!job.start.complete_enough_at) job.start.complete_enough_at = turn.now;
-  if (turn.now - *job.start.complete_enough_at < 2 * job.setup.timeouts.silent) return;
-  job.warnings.add("began without " + with_addresses(missing, turn.tasks));
-  describe(job, turn, views::workers_there(job, turn.tasks));
 }
 
-// A worker that was lost while the job started before takes part only if the job needs it. If lost workers are waited
-// for, it needs each.
-void describe(JobFacts& job, Turn& turn, std::vector<Member> workers) {
-  const auto lost_before = [&job](const Member& worker) { return job.candidates.was_lost_at_start(worker.task); };
-  const auto fresh = static_cast<std::size_t>(std::count_if(
-      workers.begin(), workers.end(), [&lost_before](const Member& worker) { return !lost_before(worker); }));
-  if (!job.setup.waits_for_lost() && fresh >= job.setup.least_workers()) std::erase_if(workers, lost_before);
+void describe(JobFacts& job, Turn& turn, const std::vector<Member>& workers) {
   job.start.could_not_describe.clear();
   job.workers.choose(workers);
   ask_to_describe(job, turn, {workers.front()});
 }
 
-// The cause may be the job, which then fails at each worker, or the worker alone, which may lack memory, a device, a
-// library or the data. So all other workers are asked at once, also those that have come meanwhile. They need the data
-// and the model anyway.
 void on_describe_failed(JobFacts& job, Turn& turn, const Member& from, const Error& error) {
   job.start.could_not_describe.push_back({from, error});
-  const auto& [first, first_error] = job.start.could_not_describe.front();
-  std::vector<Member> others = job.workers.roster().members;
-  std::erase(others, from);
-  const std::vector<Member> newcomers = views::newcomers(job, turn.tasks, others.size());
-  std::vector<Member> unasked = newcomers;
-  if (job.start.could_not_describe.size() == 1) unasked.insert(unasked.begin(), others.begin(), others.end());
-  others.insert(others.end(), newcomers.begin(), newcomers.end());
-  if (!views::may_start_with(job, others.size())) return fail_job(job, turn, first_error, first.task);
-  std::sort(others.begin(), others.end());
-  job.workers.choose_members(others);
+  const Verdict verdict = rules::cannot_describe(job, turn.tasks);
+  const auto* ask = std::get_if<AskOthers>(&verdict);
+  if (ask == nullptr) return carry_out(job, turn, verdict);
+  job.workers.choose_members(ask->roster);
   job.stage.answered(from);  // another worker is still asked, or is asked now
-  if (!unasked.empty()) ask_to_describe(job, turn, unasked);
+  if (!ask->unasked.empty()) ask_to_describe(job, turn, ask->unasked);
 }
 
-// At this stage no task holds anything of the job. So if the job loses a task that it counts on, it only gathers its
-// tasks again.
 void on_finding_at_describe(JobFacts& job, Turn& turn, const Finding& finding) {
-  const Member& member = finding.member;
-  const bool is_good = finding.what == Finding::What::kJoined || finding.what == Finding::What::kReturned;
-  if (is_good || (member.task.role == Role::kWorker && !job.workers.is_in_roster(member))) return;
-  // The job's data may have crashed the worker, and would then crash it again and again. A ps may come and go, too. So
-  // these losses count for job.max_restarts.
-  const bool may_repeat = finding.what == Finding::What::kLost && !finding.was_told_to_end &&
-                          (job.stage.awaits(member) || member.task.role == Role::kPs);
-  const Cause cause{member.task, finding.why};
-  if (may_repeat && member.task.role == Role::kWorker) job.candidates.note_lost_at_start(member.task);
-  const std::size_t times = may_repeat ? count_loss(job, turn, kLostAtStart, cause) : 0;
-  if (times > job.setup.config().job.max_restarts)
-    return fail_job(job, turn, views::too_many_losses(job, ErrorCode::kUnavailable, cause, times), member.task);
+  const Verdict verdict = rules::found_at_describe(job, finding);
+  const auto* again = std::get_if<GatherAgain>(&verdict);
+  if (again == nullptr) return;
+  const TaskId task = finding.member.task;
+  if (again->counts && task.role == Role::kWorker) job.candidates.note_lost_at_start(task);
+  const std::size_t losses = again->counts ? count_loss(job, turn, kLostAtStart, again->cause) : 0;
+  if (losses > job.setup.config().job.max_restarts)
+    return fail_job(job, turn, views::too_many_losses(job, ErrorCode::kUnavailable, again->cause, losses), task);
   job.stage.await_nobody();
   gather_again(job, turn);
 }
@@ -206,8 +153,8 @@ void on_described(JobFacts& job, Turn& turn, const Member& from, const JobDescri
   job.stage.await_nobody();
   for (const auto& [worker, error] : std::exchange(job.start.could_not_describe, {}))
     leave_out(job, turn, worker, error.message);
-  if (Status status = check_described(job.setup.config(), described); !status)
-    return fail_job(job, turn, status.error(), std::nullopt);
+  const Verdict verdict = rules::described(job, described);
+  if (!std::holds_alternative<Stay>(verdict)) return carry_out(job, turn, verdict);
   if (job.setup.evaluators > 0 && job.setup.evaluates() && !job.setup.takes_checkpoints())
     job.warnings.add(
         "an evaluator needs checkpoints, but the job takes none, so a worker evaluates: set "
@@ -246,8 +193,6 @@ void on_init(JobFacts& job, Turn& turn, const Result<FolderAnswer>& answer) {
   job.generation.init_from(answer->path);
   place_model(job, turn);
 }
-
-namespace {}  // namespace
 
 void begin_generation(JobFacts& job, Turn& turn) {
   job.generation.begin(job.folder.newest_generation);

@@ -7,6 +7,11 @@
 namespace disttrain::chiefd::flow {
 namespace {
 
+void describe_with(JobFacts& job, Turn& turn, const Describe& verdict) {
+  if (!verdict.warning.empty()) job.warnings.add(verdict.warning);
+  describe(job, turn, verdict.workers);
+}
+
 // In stage kDescribe one of the workers may describe the model and the data, or fail, while the others are given up.
 void describe_without(JobFacts& job, Turn& turn, const DescribeWithout& verdict) {
   for (const Member& worker : verdict.workers)
@@ -43,11 +48,22 @@ void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict) {
                  [&](const Fail& v) { fail_job(job, turn, v.error, v.root); },
                  [&](const RollBack& v) { recover(job, turn, v.cause, v.loss); },
                  [&](const Close& v) { close_job(job, turn, v.end, v.reason); },
+                 [&](const Release& v) { release(job, turn, v.reason); },
+                 [&](const StopSteps& v) { stop_steps(job, turn, v.reason, v.ends_by_itself); },
                  [&](const Settle&) { settle(job, turn); },
+                 [&](const FinishEvaluation&) { finish_evaluation(job, turn); },
                  [&](const Extend& v) { job.stage.set_deadline(v.until); },
                  [&](const WaitAgain& v) { job.stage.set_deadline(v.until); },
                  [&](const Pause& v) { pause(job, turn, v.reason); },
                  [&](const Resume& v) { resume(job, turn, v.why); },
+                 [&](const Await& v) { job.condition.explain(v.reason); },
+                 [&](const Describe& v) { describe_with(job, turn, v); },
+                 [&](const AskOthers& v) { describe(job, turn, v.roster); },
+                 [&](const GatherAgain&) { gather_again(job, turn); },
+                 [&](const TakeCheckpoint& v) { begin_attempt(job, turn, v.at); },
+                 [&](const TakeLastCheckpoint&) { take_final_checkpoint(job, turn); },
+                 [&](const GiveUpAttempt& v) { abandon_attempt(job, turn, v.why, true); },
+                 [&](const Commit&) { commit_attempt(job, turn); },
                  [&](const Lose& v) { lose_worker(job, turn, v.worker, v.why, v.loss); },
                  [&](const LeaveOut& v) { leave_out(job, turn, v.worker, v.why); },
                  [&](const KeepOut& v) { keep_out(job, turn, v.worker, v.why); },

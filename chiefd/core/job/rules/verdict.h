@@ -32,8 +32,19 @@ struct Close {
   JobState end = JobState::kStopped;
   std::string reason;
 };
+// A job that is in the queue ends. No task holds anything of it.
+struct Release {
+  std::string reason;
+};
+// The workers end their steps, and then the job ends. `ends_by_itself`: they have done so, or will be told later.
+struct StopSteps {
+  std::string reason;
+  bool ends_by_itself = false;
+};
 // All workers have finished, so the pacer sends its last report.
 struct Settle {};
+// In stage kEvaluate: the job waits for no evaluator any more.
+struct FinishEvaluation {};
 // The stage waits until this time, because somebody makes progress.
 struct Extend {
   Instant until;
@@ -48,6 +59,29 @@ struct Pause {
 // A reason for a pause is over.
 struct Resume {
   std::string why;
+};
+
+// ---- the start
+
+// The job waits for tasks. `is_enough`: those that it needs are there.
+struct Await {
+  std::string reason;
+  bool is_enough = false;
+};
+// The job begins with these workers, of which one describes the model and the data.
+struct Describe {
+  std::vector<Member> workers;
+  std::string warning{};  // "": none
+};
+// These workers of the new roster are asked to describe the model and the data, too.
+struct AskOthers {
+  std::vector<Member> roster;
+  std::vector<Member> unasked;
+};
+// The job has lost a task before it had a generation. `counts`: for job.max_restarts.
+struct GatherAgain {
+  Cause cause;
+  bool counts = false;
 };
 
 // ---- a worker
@@ -109,6 +143,21 @@ struct EvaluateWithout {
   std::optional<Error> error{};
 };
 
+// ---- checkpoints
+
+// The shards cut at this step. Step 0: at once.
+struct TakeCheckpoint {
+  Step at;
+};
+// After the last step.
+struct TakeLastCheckpoint {};
+// The attempt that is under way is given up, and the next one might fail for the same reason.
+struct GiveUpAttempt {
+  std::string why;
+};
+// The shards' files make a checkpoint.
+struct Commit {};
+
 // ---- other tasks
 
 // Another task may be the cause of the failure. So the others are probed before this one is blamed.
@@ -131,8 +180,10 @@ struct SetCheckpointAside {
 // The tasks that haven't released the job in time are left behind.
 struct LeaveBehind {};
 
-using Verdict = std::variant<Stay, Fail, RollBack, Close, Settle, Extend, WaitAgain, Pause, Resume, Lose, LeaveOut,
-                             KeepOut, LetIn, Join, Refuse, AskAgain, DescribeWithout, StartWithout, StartAgainWithout,
-                             EvaluateWithout, Suspect, WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;
+using Verdict = std::variant<Stay, Fail, RollBack, Close, Release, StopSteps, Settle, FinishEvaluation, Extend,
+                             WaitAgain, Pause, Resume, Await, Describe, AskOthers, GatherAgain, TakeCheckpoint,
+                             TakeLastCheckpoint, GiveUpAttempt, Commit, Lose, LeaveOut, KeepOut, LetIn, Join, Refuse,
+                             AskAgain, DescribeWithout, StartWithout, StartAgainWithout, EvaluateWithout, Suspect,
+                             WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;
 
 }  // namespace disttrain::chiefd

@@ -15,8 +15,6 @@ namespace disttrain::chiefd::views {
 // Returns a ps that owns shards and was told to end. The job must save its shards before the ps leaves. None if there
 // is no such ps.
 std::optional<TaskId> leaving_owner(const JobFacts& job, const Tasks& tasks);
-// True if the task may leave. False while the job still needs the task, for example until its shards are saved.
-bool may_go(const JobFacts& job, const Member& member);
 EndRecord end_record(const JobFacts& job, Instant now);
 
 }  // namespace disttrain::chiefd::views

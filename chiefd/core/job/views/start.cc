@@ -66,8 +66,14 @@ std::vector<Awaited> missing_at_start(const JobFacts& job, const Tasks& tasks) {
   return missing;
 }
 
-// The connected workers that aren't in the roster and haven't failed. As in describe(), those that were lost before
-// take part only if the job needs them besides `others` workers of the roster.
+std::vector<Member> without_lost_before(const JobFacts& job, std::vector<Member> workers) {
+  const auto lost_before = [&job](const Member& worker) { return job.candidates.was_lost_at_start(worker.task); };
+  const auto lost = static_cast<std::size_t>(std::count_if(workers.begin(), workers.end(), lost_before));
+  if (!job.setup.waits_for_lost() && workers.size() - lost >= job.setup.least_workers())
+    std::erase_if(workers, lost_before);
+  return workers;
+}
+
 std::vector<Member> newcomers(const JobFacts& job, const Tasks& tasks, std::size_t others) {
   std::set<TaskId> known;
   for (const Member& worker : job.workers.roster().members) known.insert(worker.task);

@@ -19,6 +19,11 @@ bool lacks_at_start(const JobFacts& job, const Tasks& tasks, Role role);
 // (job.on_worker_loss = "wait") even if the file doesn't name them. If all of these are connected, but
 // job.min_workers asks for more workers, returns one entry for all missing workers, with their number.
 std::vector<Awaited> missing_at_start(const JobFacts& job, const Tasks& tasks);
+// The workers with which the job begins, of these. One that was lost while the job started before takes part only if
+// the job needs it. If lost workers are waited for, it needs each.
+std::vector<Member> without_lost_before(const JobFacts& job, std::vector<Member> workers);
+// The connected workers that aren't in the roster and haven't failed. Those that were lost before take part only if the
+// job needs them besides `others` workers of the roster.
 std::vector<Member> newcomers(const JobFacts& job, const Tasks& tasks, std::size_t others);
 // True if the job may start with so many workers instead of its roster: no rank waits for another one.
 bool may_start_with(const JobFacts& job, std::size_t workers);

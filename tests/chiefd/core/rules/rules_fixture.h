@@ -32,17 +32,18 @@ class RuleTest : public testing::Test {
   static TaskId worker(std::uint32_t index) { return TaskId{Role::kWorker, index}; }
   static Member member(TaskId task) { return Member{task, Incarnation(100 + task.index)}; }
 
-  // Makes the job of config_ and the tasks of cluster_, of which all are connected.
-  void make_job() {
+  // Makes the job of config_ and the tasks of cluster_, of which all are connected except the evaluators.
+  void make_job(std::uint32_t evaluators = 0) {
     JobSetup setup{JobId(3), Submission{"", config_, 0, 0}, timeouts_};
     setup.listed_workers = 3;
+    setup.evaluators = evaluators;
     job_ = std::make_unique<JobFacts>(std::move(setup));
     for (std::uint32_t i = 0; i < 2; ++i) connect(ps(i));
     for (std::uint32_t i = 0; i < 3; ++i) connect(worker(i));
   }
   // The same, and its first generation, with all three workers, is at this stage.
-  void make_job_at(Stage stage) {
-    make_job();
+  void make_job_at(Stage stage, std::uint32_t evaluators = 0) {
+    make_job(evaluators);
     JobDescribed described;
     described.model.variables = {VariableSpec{"w", {784, 100}, VariableKind::kTrainable, {}, 784, 100}};
     described.train_records = 100;
@@ -124,7 +125,26 @@ class RuleTest : public testing::Test {
   }
   static std::string text_of(const RollBack& v) { return "roll back (" + name(v.loss) + "): " + to_string(v.cause); }
   static std::string text_of(const Close& v) { return std::string("close as ") + to_string(v.end) + ": " + v.reason; }
+  static std::string text_of(const Release& v) { return "release: " + v.reason; }
+  static std::string text_of(const StopSteps& v) {
+    return std::string("stop steps") + (v.ends_by_itself ? " (later): " : ": ") + v.reason;
+  }
   static std::string text_of(const Settle&) { return "settle"; }
+  static std::string text_of(const FinishEvaluation&) { return "finish evaluation"; }
+  static std::string text_of(const Await& v) {
+    return std::string(v.is_enough ? "await others: " : "await: ") + v.reason;
+  }
+  static std::string text_of(const Describe& v) {
+    return "describe with" + names(v.workers) + (v.warning.empty() ? "" : "; " + v.warning);
+  }
+  static std::string text_of(const AskOthers& v) { return "ask" + names(v.unasked) + " of" + names(v.roster); }
+  static std::string text_of(const GatherAgain& v) {
+    return std::string("gather again") + (v.counts ? " (counts): " : ": ") + to_string(v.cause);
+  }
+  static std::string text_of(const TakeCheckpoint& v) { return "take checkpoint at " + std::to_string(v.at.value); }
+  static std::string text_of(const TakeLastCheckpoint&) { return "take last checkpoint"; }
+  static std::string text_of(const GiveUpAttempt& v) { return "give up attempt: " + v.why; }
+  static std::string text_of(const Commit&) { return "commit"; }
   static std::string text_of(const Extend&) { return "extend"; }
   static std::string text_of(const WaitAgain&) { return "wait again"; }
   static std::string text_of(const Pause& v) { return "pause: " + v.reason; }
