@@ -309,6 +309,12 @@ Problem retries_are_kept_out(const JobFacts& job) {
   return "";
 }
 
+Problem left_out_is_kept_out(const JobFacts& job) {
+  for (const TaskId task : job.candidates.left_out())
+    if (job.candidates.kept_out().count(task) == 0) return to_string(task) + " is left out, but isn't kept out";
+  return "";
+}
+
 struct Invariant {
   const char* name;
   const char* what;
@@ -350,6 +356,7 @@ constexpr Invariant kInvariants[] = {
      saved_is_of_generation},
     {"J26", "a client waits for a checkpoint only while the job can take one", savers_can_be_served},
     {"J27", "a worker that is asked again later has nothing prepared and is kept out", retries_are_kept_out},
+    {"J28", "a worker whose process can't take part is kept out", left_out_is_kept_out},
 };
 
 }  // namespace

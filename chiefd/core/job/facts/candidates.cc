@@ -44,6 +44,7 @@ bool Candidates::may_retry(const Member& worker, Instant now) const {
 
 void Candidates::leave_out(const Task& task, const std::string& why) {
   left_out_[task.member.task] = task.hello;
+  retries_.erase(task.member.task);
   kept_out_[task.member.task] = why;
   prepared_.erase(task.member);
   invited_.erase(task.member);
@@ -55,12 +56,18 @@ bool Candidates::is_left_out(const Task& task) const {
   return found != left_out_.end() && is_same_process(found->second, task.hello);
 }
 
+std::vector<TaskId> Candidates::left_out() const {
+  std::vector<TaskId> tasks;
+  for (const auto& [task, hello] : left_out_) tasks.push_back(task);
+  return tasks;
+}
+
 void Candidates::meet(const Task& task) {
   const TaskId id = task.member.task;
   const bool was_left_out = left_out_.count(id) != 0 && !is_left_out(task);
   if (was_left_out) left_out_.erase(id);
   const bool had_failed = !awaits_retry(task.member) && retries_.erase(id) > 0;
-  if (was_left_out || had_failed) let_in(id);
+  if (was_left_out || (had_failed && !is_left_out(task))) let_in(id);
 }
 
 }  // namespace disttrain::chiefd

@@ -53,6 +53,8 @@ class Candidates {
   // for the reason `why`, until another process of its task joins.
   void leave_out(const Task& task, const std::string& why);
   bool is_left_out(const Task& task) const;
+  // The tasks whose newest process is left out.
+  std::vector<TaskId> left_out() const;
   // A process of the task has joined. Forgets what kept other processes of the task out.
   void meet(const Task& task);
 

@@ -22,7 +22,6 @@ class WorkerLosses {
   void note_lost(const std::string& worker, Instant at, const std::string& why) {
     lost_[worker].note(at, window());
     why_[worker] = why;
-    last_why_ = why;
     last_loss_ = worker + ": " + why;
   }
   // Why this worker was lost last. "" if this chief has seen no loss of it.
@@ -30,9 +29,7 @@ class WorkerLosses {
     const auto why = why_.find(to_string(worker));
     return why == why_.end() ? "" : why->second;
   }
-  // Why the last worker was lost. "" if this chief has seen no loss.
-  const std::string& last_why() const { return last_why_; }
-  // The same, after the name of the worker, such as "worker/1: its process has ended".
+  // Why the last worker was lost, such as "worker/1: its process has ended". "" if this chief has seen no loss.
   const std::string& last_loss() const { return last_loss_; }
   // The worker was removed because of a broken link. This counts for must_wait(), but not for job.max_restarts.
   void note_unlinked(TaskId worker, Instant at) { unlinked_[worker].note(at, window()); }
@@ -49,7 +46,6 @@ class WorkerLosses {
   Duration window() const { return setup_.config().job.restart_window; }
 
   const JobSetup& setup_;
-  std::string last_why_;
   std::string last_loss_;
   std::map<std::string, Restarts> lost_;
   std::map<std::string, std::string> why_;

@@ -86,8 +86,7 @@ void order_evaluations(JobFacts& job, Turn& turn) {
 }
 
 void end_late_orders(JobFacts& job, Turn& turn) {
-  const Duration patience =
-      std::max(job.setup.timeouts.setup, kEvaluationPatience * job.setup.config().job.stall_timeout);
+  const Duration patience = rules::patience_with_evaluator(job);
   for (const auto& [member, order] : std::map(job.evaluations.orders)) {
     const Task* task = turn.tasks.find(member.task);
     if (!turn.tasks.is_current(member)) {

@@ -93,9 +93,12 @@ void on_message_of_member(JobFacts& job, Turn& turn, const Member& from, const F
 }
 
 void advance_training(JobFacts& job, Turn& turn) {
-  for (const auto& [member, since] : std::map(job.workers.joining()))
-    if (turn.now - std::max(since, views::worked_at(job, turn.tasks, member)) > job.setup.timeouts.setup)
+  for (const auto& [member, since] : std::map(job.workers.joining())) {
+    const Instant worked = std::max(since, views::worked_at(job, turn.tasks, member));
+    // The loss of one may end the job.
+    if (job.stage.is(Stage::kTrain) && turn.now - worked > job.setup.timeouts.setup)
       lose_worker(job, turn, member, "it didn't open the job in time");
+  }
   review_finished(job, turn);
   join_prepared(job, turn);
   check_quorum(job, turn);

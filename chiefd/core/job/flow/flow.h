@@ -7,7 +7,7 @@
 // and beside it, from any stage in between:
 //
 //   pause, resume                      the workers wait, for example for a silent ps
-//   recover, roll_back, regather       the next generation, which begins with create_shards
+//   recover, roll_back, regather       the next generation, which begins with begin_generation
 //   fail_job, stop, kill               the job closes
 //   take_up, on_hello, end_reclaim     a restarted chief goes on with the job
 //
@@ -55,9 +55,15 @@ void tell(const JobFacts& job, Turn& turn, const std::string& kind, std::uint8_t
 
 // Called when the job's turn has come.
 void begin_job(JobFacts& job, Turn& turn);
-// Called after a restart of the chief, if the job was gathering its tasks before. Begins again.
+// Enters stage kGather.
 void begin_gathering(JobFacts& job, Turn& turn);
-// Goes back to stage kGather. Call this only while the job has no shards.
+// In stage kGather: the job waits for tasks.
+void await(JobFacts& job, Turn& turn, const Await& verdict);
+// In stage kDescribe: other workers are asked, too.
+void ask_others(JobFacts& job, Turn& turn, const AskOthers& verdict);
+// Counts the loss, and gathers again or fails the job.
+void gather_after_loss(JobFacts& job, Turn& turn, const GatherAgain& verdict);
+// Goes back to stage kGather. REQUIRES: the job has no shards.
 void gather_again(JobFacts& job, Turn& turn);
 // In stage kGather: goes on to kDescribe if enough tasks are connected.
 void gather(JobFacts& job, Turn& turn);
@@ -78,10 +84,11 @@ void on_init(JobFacts& job, Turn& turn, const Result<FolderAnswer>& answer);
 void begin_generation(JobFacts& job, Turn& turn);
 // Called when the record of the generation is durable.
 void create_shards(JobFacts& job, Turn& turn);
-// These functions send a request to one task. The chief sends it again after a lost connection.
+// Sends one ps the request to create its shards. It is sent again after a lost connection.
 void ask_to_create(JobFacts& job, Turn& turn, const Member& ps);
 // Called when all ps tasks have created their shards.
 void open_job(JobFacts& job, Turn& turn);
+// The same for a worker, which opens the job.
 void ask_to_open(JobFacts& job, Turn& turn, const Member& worker);
 // Called when all workers have opened the job.
 void set_roster(JobFacts& job, Turn& turn);
@@ -152,13 +159,14 @@ void give_fences_time(JobFacts& job, Instant now);
 
 // ---- workers.cc
 
-// Removes a lost worker of this generation. For Loss::kLink the caller has already told the operator.
+// Removes a lost worker of this generation. For Loss::kLink the caller tells the operator.
 void lose_worker(JobFacts& job, Turn& turn, const Member& worker, const std::string& why, Loss loss = Loss::kCounts);
 // Counts and reports a lost worker.
 void tell_loss(JobFacts& job, Turn& turn, const Member& worker, const std::string& why, Loss loss);
 // Makes the next roster. It is durable before the chief sends it to the pacer. The chief fences the worker `lost` as
-// soon as the roster is durable.
-void change_roster(JobFacts& job, Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
+// soon as the roster is durable. In sync nothing is lent until the pacer has answered. Returns the ticket of the
+// roster's record.
+Ticket change_roster(JobFacts& job, Turn& turn, std::vector<Member> members, const std::optional<Member>& lost);
 // If the worker that evaluates during training is lost, chooses another worker for this.
 void choose_evaluator(JobFacts& job, Turn& turn);
 // Lets all prepared workers join. Does nothing while a checkpoint is cut, because the cut waits for a fixed set of
@@ -217,7 +225,7 @@ bool check_silence(JobFacts& job, Turn& turn);
 // ---- recovery.cc
 
 // Rolls the job back. If no shard was placed yet, the job only gathers its tasks again. After too many losses the job
-// fails.
+// fails, and a job that a client has stopped closes. Does nothing if the job closes already or is in the queue.
 void recover(JobFacts& job, Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
 // Begins the rollback that Rollbacks::current() describes. If a loss is the cause, the caller has already counted the
 // loss.
@@ -389,7 +397,7 @@ void review_suspicions(JobFacts& job, Turn& turn);
 
 // ---- waits.cc
 
-// Returns true if the stage was overdue and has ended. Returns false if it isn't overdue or has got more time.
+// Returns false if the stage isn't overdue, or goes on because somebody makes progress.
 bool check_deadline(JobFacts& job, Turn& turn);
 // The tasks that haven't released the job in time are left behind.
 void leave_behind(JobFacts& job, Turn& turn);

@@ -33,11 +33,11 @@ void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
 }
 
 void on_folder_failure(JobFacts& job, Turn& turn, const Error& error, bool is_waited_for) {
-  const Verdict verdict = rules::folder_failed(job, error, is_waited_for);
+  const Verdict verdict = rules::folder_failed(job, error);
   if (!std::holds_alternative<Stay>(verdict)) return carry_out(job, turn, verdict);
   const bool is_restore = job.stage.is(Stage::kFolder) || job.stage.is(Stage::kFind);
   if (!is_restore) job.stats.note_failure();
-  if (views::may_folder_come_back(job, error)) job.folder.ask_again = turn.now + std::chrono::seconds(1);
+  job.folder.ask_again = turn.now + std::chrono::seconds(1);
   const bool is_new = std::exchange(job.folder.error, error.message) != error.message;
   if (is_waited_for) job.condition.explain("waits for its checkpoint folder: " + error.message);
   if (!is_new) return;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "chiefd/core/job/views/workers.h"
 #include "common/mutant.h"
 
 namespace disttrain::chiefd::flow {

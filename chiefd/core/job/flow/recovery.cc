@@ -71,7 +71,7 @@ bool regather_ps(JobFacts& job, Turn& turn, std::string& problem) {
   }
   // Most workers can't reach a ps, and no other ps can take its shards. So the job goes on with the workers that reach
   // this ps.
-  if (are_there && views::can_train_with(job, turn.tasks)) return take_them();
+  if (are_there && views::can_train_with(job, turn.tasks, turn.now)) return take_them();
   problem = placed.error().message;
   return false;
 }

@@ -4,9 +4,10 @@
 //   the end of the job                           closes, because its tasks may not have heard of the end
 //   no generation that trains, and no rollback   gathers its tasks again, and loses no step by this
 //   a rollback that hasn't ended                 rolls back
-//   a generation that trains                     waits for its tasks. Each says hello with the generation that it
-//   holds.
-//                                                If all ps tasks still hold the current one, the job loses no step
+//   a generation that trains                     waits for its tasks
+//
+// In the last case each task says hello with the generation that it holds. If all ps tasks still hold the current one,
+// the job goes on and loses no step.
 #include "chiefd/core/job/flow/flow.h"
 
 #include <algorithm>
@@ -93,9 +94,8 @@ void check_pacer(JobFacts& job, Turn& turn) {
 // Called when all ps tasks are back. Sends the pacer a roster of the workers that are back. With its answer, the pacer
 // reports the job's step. In sync this roster makes earlier blocks of steps void.
 void reclaim_job(JobFacts& job, Turn& turn) {
-  change_roster(job, turn, drop_missing_workers(job, turn), std::nullopt);
+  const Ticket ticket = change_roster(job, turn, drop_missing_workers(job, turn), std::nullopt);
   job.loans.is_allowed = false;
-  const Ticket ticket = turn.last_ticket;
   for (const Member& worker : job.workers.lost()) fence(job, turn, worker, ticket);
   job.workers.let_evaluate(std::nullopt);
   choose_evaluator(job, turn);

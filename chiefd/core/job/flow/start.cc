@@ -105,18 +105,35 @@ void begin_gathering(JobFacts& job, Turn& turn) {
   job.stage.set_deadline(turn.now + job.setup.timeouts.setup);  // absences.h sets it anew while tasks are absent
 }
 
+void await(JobFacts& job, Turn& turn, const Await& verdict) {
+  job.condition.explain(verdict.reason);
+  if (!verdict.is_enough) return job.start.complete_enough_at.reset();
+  if (!job.start.complete_enough_at) job.start.complete_enough_at = turn.now;
+}
+
+void ask_others(JobFacts& job, Turn& turn, const AskOthers& verdict) {
+  job.workers.choose_members(verdict.roster);
+  job.stage.answered(job.start.could_not_describe.back().first);  // another worker is still asked, or is asked now
+  if (!verdict.unasked.empty()) ask_to_describe(job, turn, verdict.unasked);
+}
+
+void gather_after_loss(JobFacts& job, Turn& turn, const GatherAgain& verdict) {
+  const TaskId task = *verdict.cause.task;
+  if (verdict.counts && task.role == Role::kWorker) job.candidates.note_lost_at_start(task);
+  const std::size_t losses = verdict.counts ? count_loss(job, turn, kLostAtStart, verdict.cause) : 0;
+  if (losses > job.setup.config().job.max_restarts)
+    return fail_job(job, turn, views::too_many_losses(job, ErrorCode::kUnavailable, verdict.cause, losses), task);
+  job.stage.await_nobody();
+  gather_again(job, turn);
+}
+
 void gather_again(JobFacts& job, Turn& turn) {
   begin_gathering(job, turn);
   gather(job, turn);
 }
 
 void gather(JobFacts& job, Turn& turn) {
-  const Verdict verdict = rules::gathered(job, turn.tasks, turn.now);
-  const auto* wait = std::get_if<Await>(&verdict);
-  if (wait == nullptr) return carry_out(job, turn, verdict);
-  job.condition.explain(wait->reason);
-  if (!wait->is_enough) return job.start.complete_enough_at.reset();
-  if (!job.start.complete_enough_at) job.start.complete_enough_at = turn.now;
+  carry_out(job, turn, rules::gathered(job, turn.tasks, turn.now));
 }
 
 void describe(JobFacts& job, Turn& turn, const std::vector<Member>& workers) {
@@ -127,25 +144,11 @@ void describe(JobFacts& job, Turn& turn, const std::vector<Member>& workers) {
 
 void on_describe_failed(JobFacts& job, Turn& turn, const Member& from, const Error& error) {
   job.start.could_not_describe.push_back({from, error});
-  const Verdict verdict = rules::cannot_describe(job, turn.tasks);
-  const auto* ask = std::get_if<AskOthers>(&verdict);
-  if (ask == nullptr) return carry_out(job, turn, verdict);
-  job.workers.choose_members(ask->roster);
-  job.stage.answered(from);  // another worker is still asked, or is asked now
-  if (!ask->unasked.empty()) ask_to_describe(job, turn, ask->unasked);
+  carry_out(job, turn, rules::cannot_describe(job, turn.tasks));
 }
 
 void on_finding_at_describe(JobFacts& job, Turn& turn, const Finding& finding) {
-  const Verdict verdict = rules::found_at_describe(job, finding);
-  const auto* again = std::get_if<GatherAgain>(&verdict);
-  if (again == nullptr) return;
-  const TaskId task = finding.member.task;
-  if (again->counts && task.role == Role::kWorker) job.candidates.note_lost_at_start(task);
-  const std::size_t losses = again->counts ? count_loss(job, turn, kLostAtStart, again->cause) : 0;
-  if (losses > job.setup.config().job.max_restarts)
-    return fail_job(job, turn, views::too_many_losses(job, ErrorCode::kUnavailable, again->cause, losses), task);
-  job.stage.await_nobody();
-  gather_again(job, turn);
+  carry_out(job, turn, rules::found_at_describe(job, finding));
 }
 
 void on_described(JobFacts& job, Turn& turn, const Member& from, const JobDescribed& described) {

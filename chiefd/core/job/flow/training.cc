@@ -103,8 +103,9 @@ void review_finished(JobFacts& job, Turn& turn) {
   const std::vector<Member> unfinished(finished.begin(), begin);
   if (!unfinished.empty()) return void(change_roster(job, turn, unfinished, std::nullopt));
   for (const Member& worker : finished)
-    lose_worker(job, turn, worker, "it has finished, but records of a lost worker are left; it joins again",
-                Loss::kLeft);
+    if (job.stage.is(Stage::kTrain))  // the loss of one may end the job
+      lose_worker(job, turn, worker, "it has finished, but records of a lost worker are left; it joins again",
+                  Loss::kLeft);
 }
 
 void check_stall(JobFacts& job, Turn& turn) {

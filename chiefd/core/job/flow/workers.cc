@@ -78,7 +78,7 @@ void tell_loss(JobFacts& job, Turn& turn, const Member& worker, const std::strin
   }
 }
 
-void change_roster(JobFacts& job, Turn& turn, std::vector<Member> members, const std::optional<Member>& lost) {
+Ticket change_roster(JobFacts& job, Turn& turn, std::vector<Member> members, const std::optional<Member>& lost) {
   const Roster& roster = job.workers.change(std::move(members));
   const SetRoster order = roster_order(job.setup, job.stage, job.condition, job.generation, job.workers);
   const Ticket ticket = turn.persist(RosterRecord{job.setup.id, job.generation.number(), roster});
@@ -89,6 +89,7 @@ void change_roster(JobFacts& job, Turn& turn, std::vector<Member> members, const
   // In sync, blocks of steps are lent to one roster. The chief makes the blocks of the new roster from the ledger in
   // the pacer's answer, so it lends nothing until that answer.
   if (job.setup.is_sync()) job.loans.is_allowed = false;
+  return ticket;
 }
 
 void choose_evaluator(JobFacts& job, Turn& turn) {
@@ -113,10 +114,10 @@ void join(JobFacts& job, Turn& turn, const Member& worker) {
   std::vector<Member> members = views::roster_with(job, worker);
   job.workers.join(worker, turn.now);
   tell(job, turn, "worker_joined", 1, to_string(worker.task) + " joins", worker.task);
-  change_roster(job, turn, std::move(members), std::nullopt);
+  const Ticket ticket = change_roster(job, turn, std::move(members), std::nullopt);
   choose_evaluator(job, turn);
   // The shards refuse the worker's channels until the pacer has the roster. The worker retries until then.
-  job.held.hold(turn.last_ticket, Send{worker.task, views::order_to_open(job, worker)});
+  job.held.hold(ticket, Send{worker.task, views::order_to_open(job, worker)});
   check_quorum(job, turn);
 }
 

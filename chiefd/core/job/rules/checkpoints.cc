@@ -56,9 +56,10 @@ Verdict folder_read(const JobFacts& job, const FolderAnswer& answer) {
 // A disk that is full or failing may recover, so the chief retries each second until the stage's deadline. If the
 // folder doesn't exist or belongs to another job, a job that was just submitted fails at once. If the job has used the
 // folder before, the chief retries in these cases too, because the folder may come back.
-Verdict folder_failed(const JobFacts& job, const Error& error, bool is_waited_for) {
-  if (is_waited_for && !views::may_folder_come_back(job, error)) return Fail{error};
-  return Stay{};
+Verdict folder_failed(const JobFacts& job, const Error& error) {
+  const bool may_pass =
+      error.code == ErrorCode::kFailed || !job.stage.is(Stage::kFolder) || job.generation.number().value != 0;
+  return may_pass ? Verdict(Stay{}) : Verdict(Fail{error});
 }
 
 }  // namespace disttrain::chiefd::rules

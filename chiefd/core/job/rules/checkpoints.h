@@ -16,8 +16,7 @@ Verdict written(const JobFacts& job);
 // In the stages kFolder and kFind: the chief has read the folder. Fails the job if it had checkpoints and can't use
 // any.
 Verdict folder_read(const JobFacts& job, const FolderAnswer& answer);
-// The folder can't be opened or read. `is_waited_for`: the stage waits for it. Fails the job, or stays: the chief tries
-// again.
-Verdict folder_failed(const JobFacts& job, const Error& error, bool is_waited_for);
+// The folder can't be opened or read. Fails the job, or stays: the chief tries again.
+Verdict folder_failed(const JobFacts& job, const Error& error);
 
 }  // namespace disttrain::chiefd::rules

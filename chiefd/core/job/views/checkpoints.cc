@@ -34,10 +34,6 @@ std::string why_it_ends(const JobFacts& job) {
   return job.condition.is_stopping() ? job.condition.end_reason() + "; " : "";
 }
 
-bool may_folder_come_back(const JobFacts& job, const Error& error) {
-  return error.code == ErrorCode::kFailed || !job.stage.is(Stage::kFolder) || job.generation.number().value != 0;
-}
-
 Error no_final_checkpoint(const JobFacts& job, const std::string& why) {
   return Error{ErrorCode::kFailed, "trained " + std::to_string(job.progress.step().value) +
                                        " steps, but the last checkpoint couldn't be taken: " + why};

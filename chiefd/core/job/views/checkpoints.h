@@ -22,8 +22,6 @@ Error nothing_left(const JobFacts& job, const FolderAnswer& answer);
 // Returns "stopped by ann; " if a client has stopped the job. Otherwise empty.
 std::string why_it_ends(const JobFacts& job);
 
-// False if the folder doesn't exist or belongs to another job, and the job hasn't used it before.
-bool may_folder_come_back(const JobFacts& job, const Error& error);
 // Why a job fails that can't take the checkpoint after its last step.
 Error no_final_checkpoint(const JobFacts& job, const std::string& why);
 

@@ -78,10 +78,11 @@ std::vector<Awaited> late_workers(const JobFacts& job, const Tasks& tasks, Insta
   return late;
 }
 
-bool can_train_with(const JobFacts& job, const Tasks& tasks) {
+bool can_train_with(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (job.setup.waits_for_lost()) return false;
-  const auto workers = std::count_if(tasks.all().begin(), tasks.all().end(), [&job](const auto& entry) {
-    return entry.first.role == Role::kWorker && entry.second.takes_work() && reaches_owners(job, entry.first);
+  const auto workers = std::count_if(tasks.all().begin(), tasks.all().end(), [&](const auto& entry) {
+    return entry.first.role == Role::kWorker && entry.second.takes_work() && reaches_owners(job, entry.first) &&
+           !job.candidates.is_left_out(entry.second) && !job.worker_losses.is_too_often(entry.first, now);
   });
   return static_cast<std::size_t>(workers) >= job.setup.least_workers();
 }

@@ -19,8 +19,8 @@ std::vector<Awaited> missing_ps(const JobFacts& job, const Tasks& tasks);
 bool lacks_ps(const JobFacts& job, const Tasks& tasks);
 std::vector<Awaited> missing_workers(const JobFacts& job, const Tasks& tasks, Instant now);
 std::vector<Awaited> late_workers(const JobFacts& job, const Tasks& tasks, Instant now);
-// True if the workers that reach all current owners of shards are enough for training.
-bool can_train_with(const JobFacts& job, const Tasks& tasks);
+// True if the workers that reach all current owners of shards, and may take part, are enough for training.
+bool can_train_with(const JobFacts& job, const Tasks& tasks, Instant now);
 // The least number of workers that the job trains with.
 std::size_t fewest_workers(const JobFacts& job);
 Loss loss_while_away(const JobFacts& job, TaskId task);

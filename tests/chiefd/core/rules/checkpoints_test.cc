@@ -138,22 +138,22 @@ TEST_F(CheckpointsRule, FolderThatFails) {
   struct Case {
     Stage stage;
     ErrorCode code;
-    bool is_waited_for;
     const char* verdict;
   };
   const Case cases[] = {
-      {Stage::kFolder, ErrorCode::kFailed, true, "stay"},
-      {Stage::kTrain, ErrorCode::kConfig, false, "stay"},
-      {Stage::kFind, ErrorCode::kConfig, true, "stay"},
+      {Stage::kFolder, ErrorCode::kFailed, "stay"},
+      {Stage::kTrain, ErrorCode::kConfig, "stay"},
+      {Stage::kFind, ErrorCode::kConfig, "stay"},
+      {Stage::kFolder, ErrorCode::kConfig, "stay"},  // an earlier generation used it
   };
   for (const Case& one : cases) {
     make_training_job(seconds(0));
     job_->stage.enter(one.stage);
-    EXPECT_EQ(text(rules::folder_failed(*job_, Error{one.code, "locked"}, one.is_waited_for)), one.verdict);
+    EXPECT_EQ(text(rules::folder_failed(*job_, Error{one.code, "locked"})), one.verdict);
   }
   make_job();  // was just submitted
   job_->stage.enter(Stage::kFolder);
-  EXPECT_EQ(text(rules::folder_failed(*job_, Error{ErrorCode::kConfig, "locked"}, true)), "fail: locked");
+  EXPECT_EQ(text(rules::folder_failed(*job_, Error{ErrorCode::kConfig, "locked"})), "fail: locked");
 }
 
 }  // namespace
