@@ -317,6 +317,8 @@ void Network::rename(const std::string& from, const std::string& to) {
   harm.hit(from);
   host(from).address = to;
   auto entry = numbers_.extract(from);
+  // The trap would kill the successor at `from`, and drop a message to the process that lives.
+  if (trap_ && trap_->host == entry.mapped()) trap_.reset();
   entry.key() = to;
   numbers_.insert(std::move(entry));
 }

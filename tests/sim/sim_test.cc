@@ -86,6 +86,8 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a step waited for a worker that had finished while another one joined", {7100110713}},
     {"a job waited for ever for a worker without a rank that couldn't take part", {7100120355}},
     {"a job failed because a ps that wasn't at its address kept the place of the one that was", {7100100924}},
+    {"a trap for a process that was renamed killed its successor, and dropped a message to the first one",
+     {329089039629041106}},
     {"a damaged checkpoint that a commit set aside counted as removed by retention", {7200705226}},
     {"a new chief didn't know that a worker couldn't open the job", {7200413907, 7200453509}},
     {"a prepared worker failed to prepare again, and the chief had no reason for keeping it out", {7200214085}},
