@@ -1,5 +1,4 @@
-// What is known of the evaluations of a job's checkpoints: the results, the checkpoints in the folder, and the orders
-// that evaluators have.
+// Stores the results of a job's evaluations, the checkpoints in its folder, and the orders that evaluators have.
 #pragma once
 
 #include <cstdint>

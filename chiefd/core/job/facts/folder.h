@@ -1,5 +1,5 @@
-// What the chief knows of a job's checkpoint folder. The shell does the slow work on it (FolderWork). The chief waits
-// for only one answer at a time: the answer that carries StageWait::ticket().
+// Stores what the chief knows of a job's checkpoint folder. The shell does the slow work (FolderWork). Of its answers
+// the chief waits for one at a time: that which carries StageWait::ticket().
 #pragma once
 
 #include <cstdint>

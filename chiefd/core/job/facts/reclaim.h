@@ -1,4 +1,4 @@
-// What a restarted chief knows of the tasks of the job that it goes on with.
+// Stores which tasks of a job are back after a restart of the chief, and how long the chief waits for the others.
 #pragma once
 
 #include <set>

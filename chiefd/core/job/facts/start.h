@@ -1,5 +1,5 @@
-// What is known of the start of a job or of a generation: since when the job gathers its tasks, and which workers have
-// failed meanwhile.
+// Stores facts about the start of a job or of a generation. The job gathers its tasks since a time, and workers may
+// have failed since then.
 #pragma once
 
 #include <map>

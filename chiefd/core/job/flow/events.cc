@@ -1,5 +1,5 @@
-// What happens to a job, and in which order its rules are asked. At a tick the rules that may end the job or roll it
-// back come before the steps that go on with it: each of the former ends the tick.
+// Passes each event to the transition that handles it. At a tick, the rules that may end the job or roll it back come
+// before the steps that go on with it.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -166,7 +166,6 @@ void on_finding(JobFacts& job, Turn& turn, const Finding& finding) {
   if (member.task.role == Role::kWorker && !views::uses(job, member)) invite(job, turn, member);
 }
 
-// The order matters. The parts that may end the job or roll it back come before the parts that go on with it.
 void on_tick(JobFacts& job, Turn& turn) {
   if (job.stage.is(Stage::kQueued) || job.stage.is(Stage::kReleased)) return;
   if (job.stage.is(Stage::kGather)) gather(job, turn);

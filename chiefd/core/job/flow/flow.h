@@ -11,8 +11,8 @@
 //   fail_job, stop, kill               the job closes
 //   take_up, on_hello, end_reclaim     a restarted chief goes on with the job
 //
-// What to do is decided by the rules (rules/), which read the facts and change nothing. carry_out() does what a rule
-// has decided. REQUIRES of all functions: `turn` is the step that the core makes now. None throws, and none blocks.
+// The rules (rules/) read the facts, change nothing, and return verdicts. carry_out() carries a verdict out. REQUIRES
+// of all functions: `turn` is the step that the core makes now. None throws, and none blocks.
 #pragma once
 
 #include <deque>

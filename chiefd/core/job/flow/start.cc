@@ -102,7 +102,7 @@ void begin_gathering(JobFacts& job, Turn& turn) {
   job.stage.enter(Stage::kGather);
   job.stage.await_nobody();
   job.start.gathers_since = turn.now;
-  job.stage.set_deadline(turn.now + job.setup.timeouts.setup);  // absences.h sets it anew while tasks are absent
+  job.stage.set_deadline(turn.now + job.setup.timeouts.setup);  // review_absences() sets it anew while tasks are absent
 }
 
 void await(JobFacts& job, Turn& turn, const Await& verdict) {

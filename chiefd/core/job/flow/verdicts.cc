@@ -1,4 +1,5 @@
-// Each verdict of a rule leads to one transition. So this file and the stories beside it are all that changes a job.
+// Carries out the verdicts of rules. Pause and Resume have more to do in pause_for_ps() and check_quorum(), which know
+// the reason for the pause.
 #include <variant>
 
 #include "chiefd/core/job/flow/flow.h"

@@ -1,4 +1,4 @@
-// What follows when the deadline of a stage has passed.
+// Decides how a job goes on when the deadline of its stage has passed.
 #pragma once
 
 #include "chiefd/core/job/facts/job_facts.h"

@@ -1,6 +1,6 @@
-// What follows from a silent or lost task of a job, at each stage. While a ps is silent the workers pause and the job
-// waits for the ps. A rollback would lose the training since the newest checkpoint, so the job waits about as long as
-// this training took. The loss of a ps leads to a rollback. After the loss of a worker the other workers go on.
+// Decides how a job goes on when a task is silent or lost, at each stage. While a ps is silent the workers pause and
+// the job waits for the ps. A rollback would lose the training since the newest checkpoint, so the job waits about as
+// long as this training took. The loss of a ps leads to a rollback. After the loss of a worker the other workers go on.
 #pragma once
 
 #include "chiefd/core/job/facts/job_facts.h"

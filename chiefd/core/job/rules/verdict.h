@@ -97,7 +97,7 @@ struct LeaveOut {
   Member worker;
   std::string why;
 };
-// The worker stays out for now.
+// The worker doesn't join as long as this reason holds.
 struct KeepOut {
   TaskId worker;
   std::string why;
