@@ -73,6 +73,8 @@ class Cluster {
   std::size_t queued() const;
   // Returns true if the job has ended and its end is durable. The job must be known.
   bool has_ended(JobId job) const;
+  // status(job).state without the rest of the status. The job must be known.
+  JobState state_of(JobId job) const { return jobs_.at(job)->state(); }
   // The status of a job, which must be known. It includes the current state of all tasks of the cluster.
   JobStatus status(JobId job, Instant now) const;
   // The tasks that the job uses or has used last, also lost ones. The job must be known.

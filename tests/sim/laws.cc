@@ -332,12 +332,13 @@ void Laws::starts_without_a_worker() {
              " times in a row, but there are " + std::to_string(jobs_.cluster.workers.size()) + " workers");
 }
 
-void Laws::state_is(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
-                    const chiefd::JobStatus& status) {
-  if (status.state != chiefd::JobState::kPaused) {
-    longest_timeout_ = Duration();
-    return paused_since_.reset();
-  }
+void Laws::isnt_paused() {
+  longest_timeout_ = Duration();
+  paused_since_.reset();
+}
+
+void Laws::is_paused(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
+                     const chiefd::JobStatus& status) {
   if (!paused_since_) {
     paused_since_ = counted_since_ = now;
     crashes_before_ = crashes;

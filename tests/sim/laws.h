@@ -160,8 +160,9 @@ class Laws {
   // L4: each pause ends, and has a reason. `timeout` is the heartbeat timeout, from which all other timeouts are
   // derived. `crashes`: how many processes have crashed so far. A long pause waits for absent tasks, without a limit,
   // and the chief has reported it.
-  void state_is(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
-                const chiefd::JobStatus& status);
+  void is_paused(Instant now, Duration timeout, std::uint64_t crashes, const JobConfig& job,
+                 const chiefd::JobStatus& status);
+  void isnt_paused();
   void reports_wait(Instant now) { wait_reported_ = now; }
   void counts_loss(Instant now) { loss_counted_ = now; }
   // I11: a finished job has visited each record once in each epoch.

@@ -113,7 +113,7 @@ void Mishaps::once_it_trains(const std::string& job, std::function<void()> work)
   if (is_over_) return;
   ChiefNode* const node = chief_();
   const std::optional<JobId> id = node == nullptr ? std::nullopt : node->cluster().find(job);
-  if (id && node->cluster().status(*id, world_.now()).state == chiefd::JobState::kRunning)
+  if (id && node->cluster().state_of(*id) == chiefd::JobState::kRunning)
     return later(milliseconds(300), std::move(work));
   world_.after(milliseconds(20), [this, job, work = std::move(work)] { once_it_trains(job, work); });
 }

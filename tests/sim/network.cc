@@ -160,7 +160,7 @@ void Network::exit(const std::string& address) {
 }
 
 std::size_t Network::number(const std::string& address) {
-  const auto [found, is_new] = numbers_.emplace(address, hosts_.size());
+  const auto [found, is_new] = numbers_.try_emplace(address, hosts_.size());
   if (is_new) {
     hosts_.push_back(std::make_unique<Host>());
     hosts_.back()->address = address;

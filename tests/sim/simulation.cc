@@ -422,7 +422,7 @@ class Simulation {
     if (former_.empty()) laws_.violated("I29: the only process at " + where + " was refused for good, so it has ended");
   }
 
-  ChiefNode* chief() { return static_cast<ChiefNode*>(network_.at("chief/0")); }
+  ChiefNode* chief() { return static_cast<ChiefNode*>(network_.at(jobs_.cluster.chief.address)); }
 
   chiefd::JobStatus status_of(const std::string& name) {
     return chief()->cluster().status(*chief()->cluster().find(name), world_.now());
@@ -430,7 +430,7 @@ class Simulation {
   bool is_running(const std::string& name) {
     if (chief() == nullptr || !chief()->listens()) return false;
     const auto job = chief()->cluster().find(name);
-    return job && status_of(name).state == chiefd::JobState::kRunning;
+    return job && chief()->cluster().state_of(*job) == chiefd::JobState::kRunning;
   }
   bool is_over(const std::string& name) {
     if (chief() == nullptr || !chief()->listens()) return false;
@@ -450,11 +450,12 @@ class Simulation {
     chief()->check_clients(chief_runs_since_);
     const auto job = chief()->cluster().find(wanted_);
     if (!job) return;
+    if (chief()->cluster().state_of(*job) != chiefd::JobState::kPaused) return laws_.isnt_paused();
     const chiefd::JobStatus status = chief()->cluster().status(*job, world_.now());
     const Happenings& happenings = world_.happenings();
     const std::uint64_t crashes = happenings[static_cast<std::size_t>(Happening::kCrash)] +
                                   happenings[static_cast<std::size_t>(Happening::kHostLost)];
-    laws_.state_is(world_.now(), chief()->cluster().timeouts().silent, crashes, jobs_.configs.at(wanted_), status);
+    laws_.is_paused(world_.now(), chief()->cluster().timeouts().silent, crashes, jobs_.configs.at(wanted_), status);
   }
 
   void until(Instant end, const std::function<bool()>& done) {
