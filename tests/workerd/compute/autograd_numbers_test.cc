@@ -103,10 +103,14 @@ TEST_P(BuiltinModel, ComputesWhatPyTorchComputes) {
   TestBatch records = GetParam().records;
   Bench bench(GetParam().model);
   EXPECT_EQ(describe(bench.spec()), numbers.variables);
-  // In a resnet a rounding error decides whether a relu lets a value pass. That changes gradients by up to 2 %.
-  const double tolerance = GetParam().model.builtin == "resnet" ? 0.05 : 0.001;
+  // In a resnet a rounding error decides whether a relu lets a value pass. That changes gradients by up to 2 %, and
+  // with them how far later losses fall: by 0.01 % on a CPU without AVX-512.
+  const bool is_resnet = GetParam().model.builtin == "resnet";
+  const double tolerance = is_resnet ? 0.05 : 0.001;
   for (std::size_t step = 0; step < numbers.losses.size(); ++step) {
-    EXPECT_NEAR(bench.step(records), numbers.losses[step], 1e-5 + 1e-4 * numbers.losses[step]) << "step " << step;
+    const double fall = is_resnet ? std::abs(numbers.losses[step] - numbers.losses[0]) : 0.0;
+    EXPECT_NEAR(bench.step(records), numbers.losses[step], 1e-5 + 1e-4 * numbers.losses[step] + 1e-3 * fall)
+        << "step " << step;
     expect_complete(bench.ranges(), bench.gradients().size());
     for (std::size_t v = 0; step == 0 && v < bench.spec().variables.size(); ++v)
       if (const VariableSpec& variable = bench.spec().variables[v]; variable.kind == VariableKind::kTrainable)
