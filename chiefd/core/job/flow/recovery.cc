@@ -13,6 +13,7 @@
 
 #include "chiefd/core/job/rules/recovery.h"
 #include "chiefd/core/job/rules/workers.h"
+#include "chiefd/core/job/views/fitness.h"
 #include "chiefd/core/job/views/links.h"
 #include "chiefd/core/job/views/recovery.h"
 #include "chiefd/core/job/views/workers.h"
@@ -80,7 +81,7 @@ bool regather_workers(JobFacts& job, Turn& turn) {
   std::map<TaskId, Member> ready;
   std::map<TaskId, Member> spared;  // ready, but lost when the generation before started
   for (const auto& [id, task] : turn.tasks.all()) {
-    if (id.role != Role::kWorker || !task.takes_work() || job.candidates.is_left_out(task)) continue;
+    if (id.role != Role::kWorker || !views::is_available(job, task)) continue;
     if (job.worker_losses.is_too_often(id, turn.now) && !job.setup.waits_for_lost()) {
       keep_out(job, turn, id, views::lost_too_often(job, id, turn.now));
     } else if (!views::reaches_owners(job, id)) {

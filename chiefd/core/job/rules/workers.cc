@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "chiefd/core/job/views/fitness.h"
 #include "chiefd/core/job/views/links.h"
 #include "chiefd/core/job/views/members.h"
 #include "chiefd/core/job/views/workers.h"
@@ -24,8 +25,7 @@ Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member
       !views::has_work_for(job, worker.task))
     return Stay{};
   const Task* task = tasks.find(worker.task);
-  if (job.candidates.is_left_out(*task) || !task->takes_work() || !views::reaches_owners(job, worker.task))
-    return Stay{};
+  if (!views::is_available(job, *task) || !views::reaches_owners(job, worker.task)) return Stay{};
   if (job.worker_losses.is_too_often(worker.task, now))
     return KeepOut{worker.task, views::lost_too_often(job, worker.task, now)};
   if (const std::size_t workers = views::roster_with(job, worker).size(); workers > job.generation.places())

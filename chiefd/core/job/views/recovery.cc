@@ -1,25 +1,13 @@
 #include "chiefd/core/job/views/recovery.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "chiefd/core/job/absent.h"
+#include "chiefd/core/job/views/fitness.h"
 #include "chiefd/core/job/views/links.h"
 
 namespace disttrain::chiefd::views {
-namespace {
-
-// True if the worker can be in the next generation.
-bool is_ready(const JobFacts& job, const Task& task, Instant now) {
-  const TaskId id = task.member.task;
-  if (id.role != Role::kWorker || !task.takes_work() || !job.candidates.is_prepared(task.member)) return false;
-  if (!reaches_owners(job, id) || job.candidates.is_left_out(task)) return false;
-  return job.setup.waits_for_lost() || !job.worker_losses.is_too_often(id, now);
-}
-
-}  // namespace
-
 Error too_many_losses(const JobFacts& job, ErrorCode code, const Cause& cause, std::size_t times) {
   return Error{code, cause.reason + "; this is loss number " + std::to_string(times) +
                          " within job.restart_window, and job.max_restarts is " +
@@ -61,8 +49,7 @@ std::vector<Awaited> missing_workers(const JobFacts& job, const Tasks& tasks, In
     }
     return missing;
   }
-  const auto ready = static_cast<std::size_t>(std::count_if(
-      tasks.all().begin(), tasks.all().end(), [&](const auto& entry) { return is_ready(job, entry.second, now); }));
+  const std::size_t ready = count_workers(tasks, [&](const Task& task) { return is_ready(job, task, now); });
   if (ready < job.setup.least_workers())
     missing.push_back(
         {std::nullopt, AwaitedFor::kHello, job.rollbacks.current()->gathers_since, job.setup.least_workers() - ready});
@@ -80,11 +67,7 @@ std::vector<Awaited> late_workers(const JobFacts& job, const Tasks& tasks, Insta
 
 bool can_train_with(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (job.setup.waits_for_lost()) return false;
-  const auto workers = std::count_if(tasks.all().begin(), tasks.all().end(), [&](const auto& entry) {
-    return entry.first.role == Role::kWorker && entry.second.takes_work() && reaches_owners(job, entry.first) &&
-           !job.candidates.is_left_out(entry.second) && !job.worker_losses.is_too_often(entry.first, now);
-  });
-  return static_cast<std::size_t>(workers) >= job.setup.least_workers();
+  return count_workers(tasks, [&](const Task& task) { return may_train(job, task, now); }) >= job.setup.least_workers();
 }
 
 std::size_t fewest_workers(const JobFacts& job) {

@@ -6,26 +6,15 @@
 #include <vector>
 
 #include "chiefd/core/job/absent.h"
-#include "chiefd/core/job/views/links.h"
+#include "chiefd/core/job/views/fitness.h"
 
 namespace disttrain::chiefd::views {
-namespace {
-
-std::size_t left_out_workers(const JobFacts& job, const Tasks& tasks) {
-  return static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [&job](const auto& entry) {
-    return entry.second.takes_work() && job.candidates.is_left_out(entry.second);
-  }));
-}
-
-}  // namespace
-
 // The connected workers with which the job can begin. If ranks are fixed (job.on_worker_loss = "wait"), these are the
 // tasks that hold them, in the order of the ranks.
 std::vector<Member> workers_there(const JobFacts& job, const Tasks& tasks) {
   std::map<TaskId, Member> there;
   for (const auto& [id, task] : tasks.all())
-    if (id.role == Role::kWorker && task.takes_work() && !job.candidates.is_left_out(task))
-      there.emplace(id, task.member);
+    if (id.role == Role::kWorker && is_available(job, task)) there.emplace(id, task.member);
   std::vector<Member> workers;
   for (const TaskId rank : job.workers.ranks())
     if (there.count(rank) != 0) workers.push_back(there.at(rank));
@@ -41,7 +30,9 @@ bool lacks_at_start(const JobFacts& job, const Tasks& tasks, Role role) {
     });
   const std::size_t ranks = job.workers.ranks().size();
   const std::size_t wanted = ranks == 0 ? job.setup.submission.awaited_workers : 0;
-  const std::size_t awaited = wanted - std::min(wanted, left_out_workers(job, tasks));
+  const std::size_t left_out = count_workers(
+      tasks, [&job](const Task& task) { return task.takes_work() && job.candidates.is_left_out(task); });
+  const std::size_t awaited = wanted - std::min(wanted, left_out);
   return workers_there(job, tasks).size() < std::max({job.setup.least_workers(), ranks, awaited});
 }
 
@@ -56,11 +47,7 @@ std::vector<Awaited> missing_at_start(const JobFacts& job, const Tasks& tasks) {
     if (is_unlisted && (task == nullptr || !task->takes_work()))
       missing.push_back(absent(rank, task, job.start.gathers_since));
   }
-  const auto there =
-      static_cast<std::size_t>(std::count_if(tasks.all().begin(), tasks.all().end(), [&job](const auto& entry) {
-        return entry.first.role == Role::kWorker && entry.second.takes_work() &&
-               !job.candidates.is_left_out(entry.second);
-      }));
+  const std::size_t there = count_workers(tasks, [&job](const Task& task) { return is_available(job, task); });
   if (missing.empty() && there < job.setup.least_workers())
     missing.push_back({std::nullopt, AwaitedFor::kHello, job.start.gathers_since, job.setup.least_workers() - there});
   return missing;
@@ -103,13 +90,9 @@ std::size_t others_in_roster(const JobFacts& job, const std::set<Member>& withou
 }
 
 std::size_t others_outside(const JobFacts& job, const Tasks& tasks, Instant now) {
-  const auto& all = tasks.all();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& entry) {
-    const auto& [id, task] = entry;
-    return id.role == Role::kWorker && task.takes_work() && !job.workers.is_in_roster(task.member) &&
-           !job.candidates.is_left_out(task) && !job.candidates.awaits_retry(task.member) &&
-           !job.worker_losses.is_too_often(id, now) && reaches_owners(job, id);
-  }));
+  return count_workers(tasks, [&](const Task& task) {
+    return !job.workers.is_in_roster(task.member) && may_start(job, task, now);
+  });
 }
 
 Loss loss_at_start(const JobFacts& job, TaskId worker) {

@@ -7,6 +7,7 @@
 
 #include "chiefd/core/job/absent.h"
 #include "chiefd/core/job/views/end.h"
+#include "chiefd/core/job/views/fitness.h"
 #include "chiefd/core/job/views/links.h"
 
 namespace disttrain::chiefd::views {
@@ -102,13 +103,6 @@ std::string shortage(const JobFacts& job, const Tasks& tasks, Instant now) {
          std::to_string(job.setup.least_workers()) + " workers are there; waiting for others" + banned + links;
 }
 
-// When a process that is left out has gone, the next process of its task may take part. A job that has never trained
-// doesn't wait for what a worker lacks: as at its first start, it fails if no worker can take part.
-bool is_barred(const JobFacts& job, const Task& task) {
-  const bool lacks_something = !job.condition.was_opened() && job.candidates.awaits_retry(task.member);
-  return task.is_there() && (lacks_something || job.candidates.is_left_out(task));
-}
-
 std::optional<TaskId> last_hope(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (job.setup.waits_for_lost()) {
     for (const TaskId rank : job.workers.ranks())
@@ -138,12 +132,9 @@ bool can_do_without(const JobFacts& job, const Tasks& tasks, TaskId worker, Inst
         return member.task == worker && job.workers.is_lost(member);
       });
   if (job.workers.has_rank(worker) || is_waited_for) return false;
-  const auto others = std::count_if(tasks.all().begin(), tasks.all().end(), [&](const auto& entry) {
-    const auto& [id, task] = entry;
-    return id.role == Role::kWorker && id != worker && task.is_there() && !job.candidates.is_left_out(task) &&
-           !job.worker_losses.is_too_often(id, now);
-  });
-  return static_cast<std::size_t>(others) >= job.setup.least_workers();
+  const std::size_t others = count_workers(
+      tasks, [&](const Task& task) { return task.member.task != worker && may_come(job, task, now); });
+  return others >= job.setup.least_workers();
 }
 
 // Returns true if the roster has workers that have finished, although records are left.

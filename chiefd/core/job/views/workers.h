@@ -21,7 +21,6 @@ std::vector<Owner> ps_to_reach(const Tasks& tasks);
 std::vector<Awaited> missing_in_training(const JobFacts& job, const Tasks& tasks);
 // Returns why the job can't train with the workers that it has. Empty if it can.
 std::string shortage(const JobFacts& job, const Tasks& tasks, Instant now);
-bool is_barred(const JobFacts& job, const Task& task);
 // If too few of the known workers may take part, because the others were lost too often or are left out, returns one
 // of those. If ranks are fixed, returns a rank's worker that is left out or, while the job trains, a missing one that
 // was lost too often: the job would wait for it although it may not come back.
