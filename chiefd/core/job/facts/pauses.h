@@ -42,8 +42,8 @@ class Pauses {
   void end_shortage() { is_short_ = false; }
   void excuse_shortage(Duration pause);
 
-  // Returns the former value.
-  bool set_disk_late(bool is_late) { return std::exchange(is_disk_late_, is_late); }
+  bool is_disk_late() const { return is_disk_late_; }
+  void set_disk_late(bool is_late) { is_disk_late_ = is_late; }
 
   bool is_any() const { return is_any_silent() || is_short_ || is_disk_late_; }
   // Called when a generation is over. Forgets silent ps tasks and missing workers, because they belong to this

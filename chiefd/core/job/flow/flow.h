@@ -211,9 +211,13 @@ void note_reach(JobFacts& job, Turn& turn, const Member& from, const std::vector
 void tell_pause(JobFacts& job, Turn& turn, bool paused, const std::string& reason);
 // One reason for the pause is over. The job goes on unless another reason is left.
 void resume(JobFacts& job, Turn& turn, const std::string& why);
-// A ps that owns shards is silent: the job waits for it.
-void pause_for_ps(JobFacts& job, Turn& turn, const Member& ps, const std::string& reason);
-// Pauses the workers and the job.
+// The reasons to pause, and the ends of two of them. See verdict.h.
+void pause_for_ps(JobFacts& job, Turn& turn, const PauseForPs& verdict);
+void pause_for_workers(JobFacts& job, Turn& turn, const std::string& reason);
+void end_shortage(JobFacts& job, Turn& turn, const std::string& why);
+void pause_for_disk(JobFacts& job, Turn& turn, const std::string& reason);
+void end_disk_pause(JobFacts& job, Turn& turn, const std::string& why);
+// Pauses the workers and the job. The caller has noted the reason in Pauses.
 void pause(JobFacts& job, Turn& turn, const std::string& reason);
 
 // ---- losses.cc

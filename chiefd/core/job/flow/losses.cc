@@ -45,9 +45,7 @@ void on_loss(JobFacts& job, Turn& turn, const Finding& finding) {
   }
   if (!job.generation.is_owner(member))
     return on_worker_lost(job, turn, finding, finding.was_told_to_end ? Loss::kLeft : Loss::kCounts);
-  const Verdict verdict = rules::lost_owner(job, finding);
-  if (const auto* silence = std::get_if<Pause>(&verdict)) return pause_for_ps(job, turn, member, silence->reason);
-  carry_out(job, turn, verdict);
+  carry_out(job, turn, rules::lost_owner(job, finding));
 }
 
 bool check_silence(JobFacts& job, Turn& turn) {

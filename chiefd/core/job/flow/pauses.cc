@@ -32,10 +32,35 @@ void pause(JobFacts& job, Turn& turn, const std::string& reason) {
   set_state(job, turn, JobState::kPaused, reason);
 }
 
-void pause_for_ps(JobFacts& job, Turn& turn, const Member& ps, const std::string& reason) {
-  job.pauses.note_silent(ps.task, Silence{turn.now});
-  if (views::is_owed_by(job, ps)) abandon_attempt(job, turn, to_string(ps.task) + " is silent");
+void pause_for_ps(JobFacts& job, Turn& turn, const PauseForPs& verdict) {
+  const TaskId ps = verdict.ps.task;
+  job.pauses.note_silent(ps, Silence{turn.now});
+  if (views::is_owed_by(job, verdict.ps)) abandon_attempt(job, turn, to_string(ps) + " is silent");
+  pause(job, turn, verdict.reason);
+}
+
+void pause_for_workers(JobFacts& job, Turn& turn, const std::string& reason) {
+  job.pauses.begin_shortage(turn.now);
+  interrupt_attempt(job, turn, reason);  // a lost worker would never mark its channels
   pause(job, turn, reason);
+}
+
+void end_shortage(JobFacts& job, Turn& turn, const std::string& why) {
+  job.pauses.end_shortage();
+  job.progress.moved(turn.now);
+  if (views::holds_workers(job, turn.tasks)) return;
+  tell_pause(job, turn, false, why);
+  set_state(job, turn, job.condition.is_stopping() ? JobState::kStopping : JobState::kRunning, why);
+}
+
+void pause_for_disk(JobFacts& job, Turn& turn, const std::string& reason) {
+  job.pauses.set_disk_late(true);
+  pause(job, turn, reason);
+}
+
+void end_disk_pause(JobFacts& job, Turn& turn, const std::string& why) {
+  job.pauses.set_disk_late(false);
+  if (!why.empty()) resume(job, turn, why);
 }
 
 }  // namespace disttrain::chiefd::flow

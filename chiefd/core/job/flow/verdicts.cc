@@ -1,5 +1,4 @@
-// Carries out the verdicts of rules. Pause and Resume have more to do in pause_for_ps() and check_quorum(), which know
-// the reason for the pause.
+// Carries out the verdicts of rules.
 #include <variant>
 
 #include "chiefd/core/job/flow/flow.h"
@@ -55,8 +54,11 @@ void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict) {
                  [&](const FinishEvaluation&) { finish_evaluation(job, turn); },
                  [&](const Extend& v) { job.stage.set_deadline(v.until); },
                  [&](const WaitAgain& v) { job.stage.set_deadline(v.until); },
-                 [&](const Pause& v) { pause(job, turn, v.reason); },
-                 [&](const Resume& v) { resume(job, turn, v.why); },
+                 [&](const PauseForPs& v) { pause_for_ps(job, turn, v); },
+                 [&](const PauseForWorkers& v) { pause_for_workers(job, turn, v.reason); },
+                 [&](const EndShortage& v) { end_shortage(job, turn, v.why); },
+                 [&](const PauseForDisk& v) { pause_for_disk(job, turn, v.reason); },
+                 [&](const EndDiskPause& v) { end_disk_pause(job, turn, v.why); },
                  [&](const Await& v) { await(job, turn, v); },
                  [&](const Describe& v) { describe_with(job, turn, v); },
                  [&](const AskOthers& v) { ask_others(job, turn, v); },

@@ -38,8 +38,9 @@ void excuse_disk(JobFacts& job, Duration pause) {
 // the job, although the record still isn't durable.
 void review_disk_at_end(JobFacts& job, Turn& turn, Duration late) {
   if (late > job.setup.timeouts.setup) return begin_closing(job, turn);
-  if (late > job.setup.timeouts.silent && !job.pauses.set_disk_late(true))
-    set_state(job, turn, job.condition.state(), job.condition.end_reason() + "; " + rules::unwritten_for(late));
+  if (late <= job.setup.timeouts.silent || job.pauses.is_disk_late()) return;
+  job.pauses.set_disk_late(true);
+  set_state(job, turn, job.condition.state(), job.condition.end_reason() + "; " + rules::unwritten_for(late));
 }
 
 void begin_absence(JobFacts& job, Turn& turn) {
@@ -102,11 +103,7 @@ void review_disk(JobFacts& job, Turn& turn) {
   const Duration late = turn.now - job.disk.unwritten_since;
   if (late > job.setup.timeouts.silent) excuse_disk(job, since_tick);
   if (job.stage.is(Stage::kClose) && !job.closing.is_end_written) return review_disk_at_end(job, turn, late);
-  const Verdict verdict = rules::late_disk(job, late);
-  if (std::holds_alternative<Fail>(verdict)) return carry_out(job, turn, verdict);
-  const bool is_late = std::holds_alternative<Pause>(verdict);
-  const bool was_late = job.pauses.set_disk_late(is_late);
-  if (was_late != is_late) carry_out(job, turn, verdict);
+  carry_out(job, turn, rules::late_disk(job, late));
 }
 
 bool review_absences(JobFacts& job, Turn& turn) {

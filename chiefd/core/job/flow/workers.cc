@@ -126,23 +126,7 @@ void keep_out(JobFacts& job, Turn& turn, TaskId worker, const std::string& why) 
 }
 
 void check_quorum(JobFacts& job, Turn& turn) {
-  if (!job.stage.is(Stage::kTrain)) return;
-  const Verdict verdict = rules::quorum(job, turn.tasks, turn.now);
-  if (const auto* resume = std::get_if<Resume>(&verdict)) {
-    if (!job.pauses.is_short()) return;
-    job.pauses.end_shortage();
-    job.progress.moved(turn.now);
-    if (views::holds_workers(job, turn.tasks)) return;
-    tell_pause(job, turn, false, resume->why);
-    return set_state(job, turn, job.condition.is_stopping() ? JobState::kStopping : JobState::kRunning, resume->why);
-  }
-  const Verdict hopeless = rules::without_hope(job, turn.tasks, turn.now);
-  if (!std::holds_alternative<Stay>(hopeless)) return carry_out(job, turn, hopeless);
-  if (job.pauses.is_short()) return;
-  const std::string& reason = std::get<Pause>(verdict).reason;
-  job.pauses.begin_shortage(turn.now);
-  interrupt_attempt(job, turn, reason);  // a lost worker would never mark its channels
-  pause(job, turn, reason);
+  carry_out(job, turn, rules::quorum(job, turn.tasks, turn.now));
 }
 
 }  // namespace disttrain::chiefd::flow

@@ -15,9 +15,10 @@ Verdict late_disk(const JobFacts& job, Duration late) {
         Error{ErrorCode::kFailed, reason + ": check the disk of chief.state_directory and submit the job again"}};
   // In stage kReclaim the workers are back when the chief awaits the pacer's answer.
   const bool may_pause = job.stage.is(Stage::kTrain) || (job.stage.is(Stage::kReclaim) && job.stage.awaits_anyone());
-  if (!may_pause) return Stay{};
-  if (late > job.setup.config().job.stall_timeout / 2) return Pause{reason};
-  return Resume{"the chief's own disk writes again"};
+  const bool is_late = may_pause && late > job.setup.config().job.stall_timeout / 2;
+  if (is_late == job.pauses.is_disk_late()) return Stay{};
+  if (is_late) return PauseForDisk{reason};
+  return EndDiskPause{may_pause ? "the chief's own disk writes again" : ""};
 }
 
 }  // namespace disttrain::chiefd::rules

@@ -29,7 +29,7 @@ Loss loss_of(const Finding& finding) {
 Verdict lost_owner(const JobFacts& job, const Finding& finding) {
   const Cause cause{finding.member.task, finding.why};
   if (finding.what == Finding::What::kSilent && has_trained(job.stage.at()))
-    return Pause{to_string(cause) + "; waiting for it to return"};
+    return PauseForPs{finding.member, to_string(cause) + "; waiting for it to return"};
   return RollBack{cause, loss_of(finding)};
 }
 

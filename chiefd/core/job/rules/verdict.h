@@ -53,11 +53,28 @@ struct Extend {
 struct WaitAgain {
   Instant until;
 };
-struct Pause {
+
+// ---- pauses: all workers wait
+
+// For this ps, which owns shards and is silent.
+struct PauseForPs {
+  Member ps;
   std::string reason;
 };
-// A reason for a pause is over.
-struct Resume {
+// For workers, of which too few are left.
+struct PauseForWorkers {
+  std::string reason;
+};
+// Enough workers are there again.
+struct EndShortage {
+  std::string why;
+};
+// For the chief's own disk, which has written nothing for long.
+struct PauseForDisk {
+  std::string reason;
+};
+// The disk writes again. `why`: "" if the workers needn't hear of it at this stage.
+struct EndDiskPause {
   std::string why;
 };
 
@@ -181,7 +198,7 @@ struct SetCheckpointAside {
 struct LeaveBehind {};
 
 using Verdict = std::variant<Stay, Fail, RollBack, Close, Release, StopSteps, Settle, FinishEvaluation, Extend,
-                             WaitAgain, Pause, Resume, Await, Describe, AskOthers, GatherAgain, TakeCheckpoint,
+                             WaitAgain, PauseForPs, PauseForWorkers, EndShortage, PauseForDisk, EndDiskPause, Await, Describe, AskOthers, GatherAgain, TakeCheckpoint,
                              TakeLastCheckpoint, GiveUpAttempt, Commit, Lose, LeaveOut, KeepOut, LetIn, Join, Refuse,
                              AskAgain, DescribeWithout, StartWithout, StartAgainWithout, EvaluateWithout, Suspect,
                              WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;

@@ -35,9 +35,10 @@ Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member
   return Join{worker};
 }
 
-Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now) {
+// Why the job waits in vain for workers. None: some may come.
+std::optional<Fail> in_vain(const JobFacts& job, const Tasks& tasks, Instant now) {
   const std::optional<TaskId> lost = views::last_hope(job, tasks, now);
-  if (!lost) return Stay{};
+  if (!lost) return std::nullopt;
   // After a restart of the chief, a worker that isn't in the cluster file may be unknown.
   const Task* task = tasks.find(*lost);
   const bool is_barred = task != nullptr && views::is_barred(job, *task);
@@ -52,10 +53,17 @@ Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now) {
   return Fail{Error{ErrorCode::kFailed, reason + before}, *lost};
 }
 
+Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const std::optional<Fail> failure = in_vain(job, tasks, now);
+  return failure ? Verdict(*failure) : Verdict(Stay{});
+}
+
 Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now) {
+  if (!job.stage.is(Stage::kTrain)) return Stay{};
   const std::string problem = views::shortage(job, tasks, now);
-  if (problem.empty()) return Resume{"the workers are there"};
-  return Pause{problem};
+  if (problem.empty()) return job.pauses.is_short() ? Verdict(EndShortage{"the workers are there"}) : Verdict(Stay{});
+  if (const std::optional<Fail> failure = in_vain(job, tasks, now)) return *failure;
+  return job.pauses.is_short() ? Verdict(Stay{}) : Verdict(PauseForWorkers{problem});
 }
 
 Verdict training_end(const JobFacts& job) {

@@ -12,8 +12,7 @@ Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member
 // Fails the job if too few of the known workers may take part, because the others were lost too often or can't take
 // part.
 Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now);
-// Whether the workers of a job that trains have to pause for missing workers (Pause), or no longer (Resume). Both also
-// if they do already.
+// Whether a job that trains pauses for missing workers, which may fail it, or pauses no longer.
 Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now);
 // Settles the job if all workers have finished, or if neither a worker nor any work is left.
 Verdict training_end(const JobFacts& job);

@@ -19,8 +19,8 @@ TEST_F(LossesRule, OwnerOfShards) {
   const Case cases[] = {
       {Stage::kCreate, What::kSilent, false, "roll back (counts): ps/0: it is silent"},
       {Stage::kOpen, What::kLost, false, "roll back (counts): ps/0: it is silent"},
-      {Stage::kTrain, What::kSilent, false, "pause: ps/0: it is silent; waiting for it to return"},
-      {Stage::kEvaluate, What::kSilent, true, "pause: ps/0: it is silent; waiting for it to return"},
+      {Stage::kTrain, What::kSilent, false, "pause for ps/0: ps/0: it is silent; waiting for it to return"},
+      {Stage::kEvaluate, What::kSilent, true, "pause for ps/0: ps/0: it is silent; waiting for it to return"},
       {Stage::kTrain, What::kLost, false, "roll back (counts): ps/0: it is silent"},
       {Stage::kTrain, What::kLost, true, "roll back (left): ps/0: it is silent"},
       {Stage::kSettle, What::kLeft, true, "roll back (left): ps/0: it is silent"},

@@ -147,8 +147,11 @@ class RuleTest : public testing::Test {
   static std::string text_of(const Commit&) { return "commit"; }
   static std::string text_of(const Extend&) { return "extend"; }
   static std::string text_of(const WaitAgain&) { return "wait again"; }
-  static std::string text_of(const Pause& v) { return "pause: " + v.reason; }
-  static std::string text_of(const Resume& v) { return "resume: " + v.why; }
+  static std::string text_of(const PauseForPs& v) { return "pause for " + to_string(v.ps.task) + ": " + v.reason; }
+  static std::string text_of(const PauseForWorkers& v) { return "pause for workers: " + v.reason; }
+  static std::string text_of(const EndShortage& v) { return "end shortage: " + v.why; }
+  static std::string text_of(const PauseForDisk& v) { return "pause for disk: " + v.reason; }
+  static std::string text_of(const EndDiskPause& v) { return "end disk pause: " + v.why; }
   static std::string text_of(const Lose& v) {
     return "lose (" + name(v.loss) + ") " + to_string(v.worker.task) + ": " + v.why;
   }

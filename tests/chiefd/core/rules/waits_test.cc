@@ -65,25 +65,29 @@ class DiskRule : public RuleTest {};
 TEST_F(DiskRule, PausesWhatTrainsAndFailsWhatWaitsTooLong) {
   struct Case {
     Stage stage;
+    bool pauses;  // for the disk already
     Duration late;
     const char* verdict;
   };
   const Case cases[] = {
-      {Stage::kTrain, seconds(0), "resume: the chief's own disk writes again"},
-      {Stage::kTrain, seconds(30), "resume: the chief's own disk writes again"},
-      {Stage::kTrain, seconds(31), "pause: the chief's own disk has written no record for 31 s"},
-      {Stage::kCreate, seconds(31), "stay"},
-      {Stage::kReclaim, seconds(31), "stay"},
-      {Stage::kTrain, seconds(121),
+      {Stage::kTrain, false, seconds(30), "stay"},
+      {Stage::kTrain, true, seconds(30), "end disk pause: the chief's own disk writes again"},
+      {Stage::kTrain, false, seconds(31), "pause for disk: the chief's own disk has written no record for 31 s"},
+      {Stage::kTrain, true, seconds(31), "stay"},
+      {Stage::kCreate, false, seconds(31), "stay"},
+      {Stage::kCreate, true, seconds(31), "end disk pause: "},
+      {Stage::kReclaim, false, seconds(31), "stay"},
+      {Stage::kTrain, true, seconds(121),
        "fail: the chief's own disk has written no record for 121 s: check the disk of chief.state_directory and submit "
        "the job again"},
-      {Stage::kGeneration, seconds(121),
+      {Stage::kGeneration, false, seconds(121),
        "fail: the chief's own disk has written no record for 121 s: check the disk of chief.state_directory and submit "
        "the job again"},
   };
   config_.job.stall_timeout = seconds(60);
   for (const Case& one : cases) {
     make_job_at(one.stage);
+    job_->pauses.set_disk_late(one.pauses);
     EXPECT_EQ(text(rules::late_disk(*job_, one.late)), one.verdict) << "stage " << static_cast<int>(one.stage);
   }
 }

@@ -64,13 +64,33 @@ TEST_F(WorkersRule, WorkerThatIsLostAgainAndAgainWaitsAndThenStaysOut) {
 TEST_F(WorkersRule, QuorumIsMinWorkers) {
   config_.job.min_workers = 2;
   make_job_at(Stage::kTrain);
-  EXPECT_EQ(quorum(), "resume: the workers are there");
+  EXPECT_EQ(quorum(), "stay");
   job_->workers.lose(member(worker(0)));
-  EXPECT_EQ(quorum(), "resume: the workers are there");
+  EXPECT_EQ(quorum(), "stay");
   job_->workers.lose(member(worker(1)));
-  EXPECT_EQ(quorum(), "pause: 1 of at least 2 workers are there; waiting for others");
+  EXPECT_EQ(quorum(), "pause for workers: 1 of at least 2 workers are there; waiting for others");
+  job_->pauses.begin_shortage(now_);
+  EXPECT_EQ(quorum(), "stay") << "the job pauses already";
   job_->condition.begin_stopping("stopped by ann");
-  EXPECT_EQ(quorum(), "resume: the workers are there");
+  EXPECT_EQ(quorum(), "end shortage: the workers are there");
+  job_->stage.enter(Stage::kSettle);
+  EXPECT_EQ(quorum(), "stay");
+}
+
+TEST_F(WorkersRule, WaitInVainFailsTheJobAlsoWhileItPauses) {
+  config_.job.max_restarts = 1;
+  config_.job.min_workers = 2;
+  make_job_at(Stage::kTrain);
+  for (const std::uint32_t index : {0, 1}) {
+    job_->workers.lose(member(worker(index)));
+    lose(worker(index), 2);
+  }
+  const std::string failure =
+      "fail: worker/1: it was lost more than job.max_restarts (1) times within job.restart_window, and too few other "
+      "workers are left; the last loss: its process has ended";
+  EXPECT_EQ(quorum(), failure);
+  job_->pauses.begin_shortage(now_);
+  EXPECT_EQ(quorum(), failure);
 }
 
 TEST_F(WorkersRule, QuorumIsEveryRankIfTheJobWaits) {
@@ -78,9 +98,9 @@ TEST_F(WorkersRule, QuorumIsEveryRankIfTheJobWaits) {
   config_.data.sharding = Sharding::kNone;
   make_job_at(Stage::kTrain);
   job_->workers.fix_ranks(job_->workers.roster().members);
-  EXPECT_EQ(quorum(), "resume: the workers are there");
+  EXPECT_EQ(quorum(), "stay");
   job_->workers.mark_lost(member(worker(1)));
-  EXPECT_EQ(quorum(), "pause: waiting for worker/1 (job.on_worker_loss is \"wait\")");
+  EXPECT_EQ(quorum(), "pause for workers: waiting for worker/1 (job.on_worker_loss is \"wait\")");
 }
 
 TEST_F(WorkersRule, JobWithoutHopeFails) {
