@@ -320,7 +320,7 @@ void Laws::restarts(const JobConfig& job, const chiefd::GenerationRecord& record
   const std::uint64_t begun = ++begun_[record.job];
   if (begun == 1) begins_anew();
   const std::uint64_t uncounted = link_rollbacks_ + std::min(leavers_, leaver_rollbacks_) + spared_rollbacks_;
-  if (begun > 1 + job.job.max_restarts + damaged_.size() + term.value + uncounted)
+  if (begun > 1 + job.job.max_restarts + damages_ + term.value + uncounted)
     violated("L2: generation " + std::to_string(record.generation.value) + " is number " + std::to_string(begun) +
              " of a job with job.max_restarts " + std::to_string(job.job.max_restarts));
 }

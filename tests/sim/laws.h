@@ -116,8 +116,11 @@ class Laws {
   void power_lost();
   // A fault damaged the checkpoint at `path`. From now on, this checkpoint may be unusable, but a restore must notice
   // the damage.
-  void damaged(const std::string& path) { damaged_.insert(path); }
-  bool is_any_damaged() const { return !damaged_.empty(); }
+  void damaged(const std::string& path) {
+    damaged_.insert(path);
+    ++damages_;
+  }
+  bool was_any_damaged() const { return damages_ > 0; }
   // I15, I18: a generation begins with the newest checkpoint that isn't damaged, and with the values that were saved in
   // it. `held` has a shard's parameters and slots, in the shard's order.
   void rolls_back(const chiefd::GenerationRecord& record, const std::string& folder);
@@ -218,7 +221,8 @@ class Laws {
   std::map<std::pair<RunId, Step>, std::map<ShardId, double>> norms_;
   std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
   std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder, with its path
-  std::set<std::string> damaged_;
+  std::set<std::string> damaged_;  // paths
+  std::uint64_t damages_ = 0;      // so far
   std::map<JobId, std::set<std::string>> evaluated_;  // paths
   std::map<JobId, std::set<Step>> evaluated_steps_;
   std::map<JobId, std::set<std::string>> committed_;  // paths

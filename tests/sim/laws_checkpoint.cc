@@ -25,8 +25,11 @@ void each(const Layout& in, const Take& take) {
 
 void Laws::committed(const chiefd::CommitAttempt& commit, JobId job, const std::string& path) {
   const RunId run{job, commit.generation};
-  if (damaged_.count(path) != 0) return;  // a commit never replaces an existing checkpoint, even a damaged one
   const auto open = checkpoint::open_checkpoint(jobs_.disk->truth(), path);
+  // The commit has set a damaged checkpoint of the same step aside, unless it took it for a good one: not every flipped
+  // bit does harm.
+  if (damaged_.count(path) != 0 && (!open || open->manifest.attempt != commit.attempt)) return;
+  damaged_.erase(path);
   if (!open) return violated("I14: a committed checkpoint can't be opened: " + open.error().message);
   if (Status good = checkpoint::verify_files(jobs_.disk->truth(), path, open->manifest); !good)
     return violated("I14: a committed checkpoint doesn't verify: " + good.error().message);
@@ -215,7 +218,7 @@ void Laws::saved(const std::string& path) {
 
 void Laws::has_last_checkpoint(const JobConfig& job, Step step) {
   if (job.checkpoint.directory.empty() || !job.checkpoint.at_end) return;
-  if (jobs_.disk->has_lied() || !damaged_.empty()) return;
+  if (jobs_.disk->has_lied() || was_any_damaged()) return;
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), job.checkpoint.directory + "/" + job.job.name);
   const auto is_it = [step](const checkpoint::Found& there) { return there.step == step; };
   if (!found || std::none_of(found->begin(), found->end(), is_it))

@@ -43,7 +43,7 @@ void Laws::evaluates_no_more(JobId job, const std::string& path) {
 
 void Laws::has_evaluated_all(JobId job, const JobConfig& config) {
   if (jobs_.cluster.evaluators.empty() || config.checkpoint.directory.empty() || config.evaluate.files.empty()) return;
-  if (jobs_.disk->has_lied() || !damaged_.empty() || given_up_[job].count("") != 0) return;
+  if (jobs_.disk->has_lied() || was_any_damaged() || given_up_[job].count("") != 0) return;
   for (const std::string& path : committed_[job]) {
     if (evaluated_[job].count(path) != 0 || given_up_[job].count(path) != 0) continue;
     if (checkpoint::open_checkpoint(jobs_.disk->truth(), path))

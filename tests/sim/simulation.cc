@@ -154,7 +154,7 @@ class Simulation {
     return may_diverge(job, reason) ||
            (storage_.was_away() && (says("checkpoint.init_from: ") || says("init.safetensors"))) ||
            ((storage_.has_failed() || storage_.was_away()) && says("the last checkpoint couldn't be taken")) ||
-           ((storage_.has_lied() || laws_.is_any_damaged()) &&
+           ((storage_.has_lied() || laws_.was_any_damaged()) &&
             (says("is its file system mounted?") || says("can be used any more"))) ||
            (storage_.has_hung() && says("does its file system hang?")) ||
            (disk_.hung_until != Instant() && says("the chief's own disk has written no record")) ||
