@@ -18,6 +18,7 @@
 #include <variant>
 
 #include "chiefd/core/job/rules/checkpoints.h"
+#include "chiefd/core/job/rules/end.h"
 #include "chiefd/core/job/views/checkpoints.h"
 #include "chiefd/core/job/views/end.h"
 #include "chiefd/core/job/views/evaluations.h"
@@ -70,7 +71,7 @@ void on_committed(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
   answer_savers(job, turn, CheckpointSaved{answer.path, step});
   on_kept(job, turn, answer);
   advance_evaluations(job, turn);
-  if (job.stage.is(Stage::kFinalCut)) return take_final_checkpoint(job, turn);
+  if (job.stage.is(Stage::kFinalCut)) return end_last_step(job, turn);
   job.schedule.set_saved(attempt.holds);
   join_prepared(job, turn);
 }
@@ -234,22 +235,18 @@ void abandon_attempt(JobFacts& job, Turn& turn, const std::string& why, bool fai
   if (job.stage.is(Stage::kFinalCut)) on_final_abandoned(job, turn, why, fails);
 }
 
-void take_final_checkpoint(JobFacts& job, Turn& turn) {
-  const std::optional<CheckpointRecord>& newest = job.folder.newest;
-  const Step step = job.progress.step();
-  const bool is_taken = newest && newest->generation == job.generation.number() && newest->step == step;
-  const bool is_same = job.generation.restore() && job.generation.restore()->step == step;
-  // A job that has made no step has nothing to save. Its shards may have no values, if a worker was to give them.
-  const bool has_trained = step != Step();
-  if (!job.setup.takes_checkpoints() || !job.setup.config().checkpoint.at_end || is_taken || is_same || !has_trained)
-    return evaluate(job, turn);
+void end_last_step(JobFacts& job, Turn& turn) {
+  carry_out(job, turn, rules::after_last_step(job));
+}
+
+void take_last_checkpoint(JobFacts& job, Turn& turn) {
   if (!job.stage.is(Stage::kFinalCut)) {
     job.stage.enter(Stage::kFinalCut);
     job.schedule.forget_failures();
     job.attempts.final_until = turn.now + kPatience * job.setup.timeouts.setup;
     job.stage.clear_deadline();
     job.condition.explain(views::why_it_ends(job) + "the job takes the last checkpoint");
-    // An attempt is already under way. When it ends, take_final_checkpoint() is called again and checks whether the
+    // An attempt is already under way. When it ends, end_last_step() is called again, whose rule sees whether the
     // attempt was of the last step.
     if (job.attempts.current.has_value()) return cut_now(job, turn);
   }

@@ -88,10 +88,7 @@ void end_steps(JobFacts& job, Turn& turn) {
 }
 
 void kill(JobFacts& job, Turn& turn, const std::string& user) {
-  if (job.condition.has_ended() || job.stage.is(Stage::kClose)) return;
-  const std::string reason = "killed by " + user;
-  if (job.stage.is(Stage::kQueued)) return release(job, turn, reason);
-  close_job(job, turn, JobState::kStopped, reason);
+  carry_out(job, turn, rules::killed_by_client(job, "killed by " + user));
 }
 
 void fail_job(JobFacts& job, Turn& turn, Error error, std::optional<TaskId> root) {

@@ -77,9 +77,9 @@ void review_suspicions(JobFacts& job, Turn& turn) {
     job.suspicions.erase(from);
     if (!views::uses(job, from)) continue;
     const Verdict verdict = rules::settled(job, turn.tasks, turn.now, from, suspicion.error.message);
-    const auto* rollback = std::get_if<RollBack>(&verdict);
+    const auto* recovery = std::get_if<Recover>(&verdict);
     // The next generation opens the links between ps tasks again.
-    if (rollback != nullptr && rollback->loss == Loss::kLink) job.links.forget_peers();
+    if (recovery != nullptr && recovery->loss == Loss::kLink) job.links.forget_peers();
     carry_out(job, turn, verdict);
     if (!std::holds_alternative<Lose>(verdict) && !job.stage.is(Stage::kOpen)) return;
   }

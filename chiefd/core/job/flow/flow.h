@@ -2,7 +2,8 @@
 // chief sends for it. Only these functions change the facts of a job. The order of a life:
 //
 //   begin_job, gather, describe, find_init, begin_generation, create_shards, open_job, set_roster, start_training
-//   check_end, settle, take_final_checkpoint, evaluate, finish_evaluation, close_job, begin_closing, finish_closing
+//   check_end, settle, end_last_step, take_last_checkpoint, evaluate, finish_evaluation, close_job, begin_closing,
+//   finish_closing
 //
 // and beside it, from any stage in between:
 //
@@ -103,6 +104,7 @@ void note_start_failure(JobFacts& job, Turn& turn, const Member& worker, const E
 // In stage kOpen: no worker is awaited any more. Goes on to the next stage, or starts again without the workers that
 // have failed.
 void advance_open(JobFacts& job, Turn& turn);
+void start_with_others(JobFacts& job, Turn& turn, const StartWithOthers& verdict);
 // Leaves out what has failed, or counts what was lost, in this generation. Called before the generation is dropped,
 // whatever the reason.
 void settle_start_failures(JobFacts& job, Turn& turn);
@@ -120,6 +122,7 @@ void check_end(JobFacts& job, Turn& turn);
 // end. In sync the others go on without them. If all have finished, removes those that are there: they come back as
 // other members, and do the rest.
 void review_finished(JobFacts& job, Turn& turn);
+void share_rest(JobFacts& job, Turn& turn, const ShareRest& verdict);
 // Called at each tick of a training job. If a fence is late, rolls the job back. If the job has made no step for too
 // long, fails the job.
 void check_stall(JobFacts& job, Turn& turn);
@@ -223,16 +226,18 @@ void pause(JobFacts& job, Turn& turn, const std::string& reason);
 // ---- losses.cc
 
 void on_loss(JobFacts& job, Turn& turn, const Finding& finding);
+// In the stages kSettle, kFinalCut and kEvaluate.
+void end_without(JobFacts& job, Turn& turn, const EndWithout& verdict);
 // At each tick. Rolls the job back if a ps has been silent for too long. Returns true if it did.
 bool check_silence(JobFacts& job, Turn& turn);
 
 // ---- recovery.cc
 
-// Rolls the job back. If no shard was placed yet, the job only gathers its tasks again. After too many losses the job
-// fails, and a job that a client has stopped closes. Does nothing if the job closes already or is in the queue.
+// Counts the loss, and does what rules/recovery.h decides. Does nothing if the job closes already or is in the queue.
 void recover(JobFacts& job, Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
-// Begins the rollback that Rollbacks::current() describes. If a loss is the cause, the caller has already counted the
-// loss.
+// The job rolls back because of this loss, which is counted. REQUIRES: shards are placed.
+void begin_rollback(JobFacts& job, Turn& turn, const Cause& cause, Loss loss);
+// Does the rollback that Rollbacks::current() describes.
 void roll_back(JobFacts& job, Turn& turn, Loss loss = Loss::kCounts);
 // Counts a loss. Returns the number of losses within job.restart_window, this one included. Reports an event, so that
 // a restarted chief counts this loss too.
@@ -257,6 +262,8 @@ void take_up(JobFacts& job, Turn& turn, const JournaledJob& journaled);
 void on_hello(JobFacts& job, Turn& turn, const TaskHello& hello);
 // Called at each tick. Goes on when all tasks are back or their time is over.
 void advance_reclaim(JobFacts& job, Turn& turn);
+// All ps tasks are back: asks the pacer for the job's step, and goes on with the workers that are back.
+void reclaim_job(JobFacts& job, Turn& turn);
 // The pacer has the roster and has reported its ledger.
 void end_reclaim(JobFacts& job, Turn& turn);
 
@@ -299,9 +306,10 @@ void interrupt_attempt(JobFacts& job, Turn& turn, const std::string& why);
 // attempt would fail for the same reason, for example a full disk. It is false if the attempt ended because a
 // connection or a task was lost.
 void abandon_attempt(JobFacts& job, Turn& turn, const std::string& why, bool fails = false);
-// Called when all steps are done. The final evaluation follows when the checkpoint is taken. If the job takes no
-// checkpoints, the evaluation follows at once.
-void take_final_checkpoint(JobFacts& job, Turn& turn);
+// Called when all steps are done, and in stage kFinalCut when an attempt has ended well or the folder is open.
+void end_last_step(JobFacts& job, Turn& turn);
+// Enters stage kFinalCut, or tries again there.
+void take_last_checkpoint(JobFacts& job, Turn& turn);
 // A client asks for a checkpoint. The chief answers when the checkpoint is taken.
 void save(JobFacts& job, Turn& turn, ClientId client);
 // A worker's trainer asks for a checkpoint. It gets no answer. If the job isn't running, or its folder can't be used,

@@ -86,7 +86,7 @@ void on_newest(JobFacts& job, Turn& turn, const Result<FolderAnswer>& answer) {
   on_kept(job, turn, *answer);
   if (!is_waited_for) return;
   job.stage.clear_deadline();
-  if (job.stage.is(Stage::kFinalCut)) return take_final_checkpoint(job, turn);
+  if (job.stage.is(Stage::kFinalCut)) return end_last_step(job, turn);
   begin_with_newest(job, turn, *answer);
 }
 

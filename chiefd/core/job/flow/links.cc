@@ -76,7 +76,7 @@ void on_accusation(JobFacts& job, Turn& turn, const Member& from, const Accusati
   const Verdict verdict = rules::broken_link(job, turn.tasks, turn.now, from, link);
   const std::string consequence = rules::consequence_of(verdict, from);
   if (!consequence.empty()) tell_link(job, turn, link, consequence);
-  const bool is_at_start = job.stage.is(Stage::kOpen) && std::holds_alternative<RollBack>(verdict);
+  const bool is_at_start = job.stage.is(Stage::kOpen) && std::holds_alternative<Recover>(verdict);
   if (is_at_start) job.candidates.note_lost_at_start(from.task);
   carry_out(job, turn, verdict);
 }

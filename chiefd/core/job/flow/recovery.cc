@@ -141,20 +141,17 @@ void find_restore(JobFacts& job, Turn& turn) {
 
 void recover(JobFacts& job, Turn& turn, const Cause& cause, Loss loss) {
   const Verdict after = rules::after_loss(job, cause, loss);
-  if (!std::holds_alternative<RollBack>(after)) return carry_out(job, turn, after);
+  if (!std::holds_alternative<Recover>(after)) return carry_out(job, turn, after);
   // A job that finishes early finishes when it trains again.
   if (job.condition.finishes_early()) job.condition.end_stopping();
   const bool is_placed = !job.generation.owners().empty();
   const bool counts = loss == Loss::kCounts;
   const std::size_t losses = counts ? count_loss(job, turn, is_placed ? kLossCounted : kLostAtStart, cause) : 0;
-  const Verdict verdict = rules::recovery(job, cause, loss, losses);
-  if (!std::holds_alternative<RollBack>(verdict)) return carry_out(job, turn, verdict);
-  // No shard was placed yet, so there is no generation to roll back.
-  if (!is_placed) {
-    job.stage.await_nobody();
-    return gather_again(job, turn);
-  }
-  if (!counts)
+  carry_out(job, turn, rules::recovery(job, cause, loss, losses));
+}
+
+void begin_rollback(JobFacts& job, Turn& turn, const Cause& cause, Loss loss) {
+  if (loss != Loss::kCounts)
     tell(job, turn, kRollsBack, loss == Loss::kLeft ? 1 : 2,
          std::string(loss == Loss::kLink     ? "a link failed"
                      : loss == Loss::kSpared ? "the job starts again without a worker"

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "chiefd/core/job/rules/reclaim.h"
 #include "chiefd/core/job/views/members.h"
 #include "chiefd/core/job/views/recovery.h"
 #include "chiefd/core/job/views/workers.h"
@@ -80,41 +81,6 @@ void begin_reclaim(JobFacts& job, Turn& turn) {
   job.stage.set_deadline(turn.now + (DISTTRAIN_MUTANT(kLatePsLost)
                                          ? 2 * job.setup.timeouts.silent
                                          : job.setup.timeouts.silent_ps + job.setup.timeouts.reconnect_longest));
-}
-
-// Called while the chief waits for the pacer to report the job's step. While the chief and the pacer don't hear each
-// other, the pacer gets more time.
-void check_pacer(JobFacts& job, Turn& turn) {
-  const Member& pacer = job.generation.pacer();
-  if (!turn.tasks.hears_both_ways(pacer)) job.stage.set_deadline(turn.now + job.setup.answer_limit());
-  if (turn.now < *job.stage.deadline()) return;
-  recover(job, turn, {pacer.task, "it heartbeats, but didn't report the job's step in time"});
-}
-
-// Called when all ps tasks are back. Sends the pacer a roster of the workers that are back. With its answer, the pacer
-// reports the job's step. In sync this roster makes earlier blocks of steps void.
-void reclaim_job(JobFacts& job, Turn& turn) {
-  const Ticket ticket = change_roster(job, turn, drop_missing_workers(job, turn), std::nullopt);
-  job.loans.is_allowed = false;
-  for (const Member& worker : job.workers.lost()) fence(job, turn, worker, ticket);
-  job.workers.let_evaluate(std::nullopt);
-  choose_evaluator(job, turn);
-  job.stage.await(turn.now, {job.generation.pacer()}, turn.now + job.setup.answer_limit());
-  const bool holds_workers = views::holds_workers(job, turn.tasks);
-  // The state is still "starting" if the chief died after it wrote that the generation trains, but before it wrote the
-  // new state.
-  const bool is_starting = job.condition.state() == JobState::kStarting;
-  if (is_starting || (job.condition.state() == JobState::kPaused && !holds_workers))
-    set_state(job, turn, holds_workers ? JobState::kPaused : JobState::kRunning, "the chief is back");
-  for (const Member& worker : job.workers.unfinished()) {
-    turn.send(worker.task, StartJob{job.setup.id, job.generation.number()});
-    turn.send(worker.task, PauseJob{job.setup.id, job.generation.number(), holds_workers, "the chief is back"});
-    if (job.condition.is_stopping())
-      job.held.send_behind_all(turn, worker.task, StopJob{job.setup.id, job.generation.number()});
-  }
-  tell(job, turn, kReclaimed, 1,
-       "a new chief goes on with the job, which has " + std::to_string(job.workers.unfinished().size()) +
-           " workers and " + std::to_string(job.generation.holders().size()) + " ps");
 }
 
 // Returns the workers of the roster that the job goes on with, and marks the missing workers as lost.
@@ -252,20 +218,33 @@ void on_hello(JobFacts& job, Turn& turn, const TaskHello& hello) {
 }
 
 void advance_reclaim(JobFacts& job, Turn& turn) {
-  const std::vector<Member> ps = job.generation.holders();
-  const bool has_all_ps =
-      std::all_of(ps.begin(), ps.end(), [&job](const Member& member) { return job.reclaim.is_back(member); });
-  const bool has_all = has_all_ps && std::all_of(job.workers.all().begin(), job.workers.all().end(),
-                                                 [&job](const Member& member) { return job.reclaim.is_back(member); });
-  if (job.stage.awaits_anyone()) return check_pacer(job, turn);
-  // check_deadline() removes a deadline that has passed. So if there is no deadline, the time is up too.
-  const bool is_ps_time_up = !job.stage.deadline() || turn.now >= *job.stage.deadline();
-  if (!has_all && (has_all_ps ? turn.now < job.reclaim.workers_until : !is_ps_time_up)) return;
-  for (const Member& member : ps)
-    if (!job.reclaim.is_back(member))
-      return recover(job, turn, {member.task, "it was lost while the chief was away"},
-                     views::loss_while_away(job, member.task));
-  reclaim_job(job, turn);
+  carry_out(job, turn, rules::reclaimed(job, turn.tasks, turn.now));
+}
+
+// The pacer gets a roster of the workers that are back. With its answer, the pacer reports the job's step. In sync this
+// roster makes earlier blocks of steps void.
+void reclaim_job(JobFacts& job, Turn& turn) {
+  const Ticket ticket = change_roster(job, turn, drop_missing_workers(job, turn), std::nullopt);
+  job.loans.is_allowed = false;
+  for (const Member& worker : job.workers.lost()) fence(job, turn, worker, ticket);
+  job.workers.let_evaluate(std::nullopt);
+  choose_evaluator(job, turn);
+  job.stage.await(turn.now, {job.generation.pacer()}, turn.now + job.setup.answer_limit());
+  const bool holds_workers = views::holds_workers(job, turn.tasks);
+  // The state is still "starting" if the chief died after it wrote that the generation trains, but before it wrote the
+  // new state.
+  const bool is_starting = job.condition.state() == JobState::kStarting;
+  if (is_starting || (job.condition.state() == JobState::kPaused && !holds_workers))
+    set_state(job, turn, holds_workers ? JobState::kPaused : JobState::kRunning, "the chief is back");
+  for (const Member& worker : job.workers.unfinished()) {
+    turn.send(worker.task, StartJob{job.setup.id, job.generation.number()});
+    turn.send(worker.task, PauseJob{job.setup.id, job.generation.number(), holds_workers, "the chief is back"});
+    if (job.condition.is_stopping())
+      job.held.send_behind_all(turn, worker.task, StopJob{job.setup.id, job.generation.number()});
+  }
+  tell(job, turn, kReclaimed, 1,
+       "a new chief goes on with the job, which has " + std::to_string(job.workers.unfinished().size()) +
+           " workers and " + std::to_string(job.generation.holders().size()) + " ps");
 }
 
 void end_reclaim(JobFacts& job, Turn& turn) {

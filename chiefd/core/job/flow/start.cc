@@ -121,10 +121,7 @@ void gather_after_loss(JobFacts& job, Turn& turn, const GatherAgain& verdict) {
   const TaskId task = *verdict.cause.task;
   if (verdict.counts && task.role == Role::kWorker) job.candidates.note_lost_at_start(task);
   const std::size_t losses = verdict.counts ? count_loss(job, turn, kLostAtStart, verdict.cause) : 0;
-  if (losses > job.setup.config().job.max_restarts)
-    return fail_job(job, turn, views::too_many_losses(job, ErrorCode::kUnavailable, verdict.cause, losses), task);
-  job.stage.await_nobody();
-  gather_again(job, turn);
+  carry_out(job, turn, rules::lost_at_describe(job, verdict.cause, losses));
 }
 
 void gather_again(JobFacts& job, Turn& turn) {

@@ -9,12 +9,11 @@
 // The chief waits in step 2, so that one rollback is enough if several workers fail.
 #include "chiefd/core/job/flow/flow.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "chiefd/core/job/views/start.h"
+#include "chiefd/core/job/rules/start.h"
 
 namespace disttrain::chiefd::flow {
 
@@ -25,16 +24,12 @@ void note_start_failure(JobFacts& job, Turn& turn, const Member& worker, const E
 }
 
 void advance_open(JobFacts& job, Turn& turn) {
-  if (job.start.could_not_open.empty()) return set_roster(job, turn);
-  const auto is_spared = [&job](const auto& failure) {
-    return views::loss_at_start(job, failure.first.task) == Loss::kSpared;
-  };
-  const Loss loss = std::any_of(job.start.could_not_open.begin(), job.start.could_not_open.end(), is_spared)
-                        ? Loss::kSpared
-                        : Loss::kCounts;
-  const auto [worker, failure] = *job.start.could_not_open.begin();
+  carry_out(job, turn, rules::opened(job));
+}
+
+void start_with_others(JobFacts& job, Turn& turn, const StartWithOthers& verdict) {
   settle_start_failures(job, turn);
-  recover(job, turn, {worker.task, failure.error.message}, loss);
+  recover(job, turn, verdict.cause, verdict.loss);
 }
 
 // Even if another process of the task joins at once, the next generation starts without it if it can.

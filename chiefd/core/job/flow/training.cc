@@ -46,7 +46,7 @@ void on_roster_applied(JobFacts& job, Turn& turn, const RosterApplied& applied) 
   if (applied.version != job.workers.roster().version) return;
   const Member& pacer = job.generation.pacer();
   if (job.stage.is(Stage::kRoster) && job.stage.answered(pacer)) return start_training(job, turn);
-  if (job.stage.is(Stage::kSettle) && job.stage.answered(pacer)) return take_final_checkpoint(job, turn);
+  if (job.stage.is(Stage::kSettle) && job.stage.answered(pacer)) return end_last_step(job, turn);
   // After a restart of the chief (stage kReclaim), an answer counts only if the chief waits for it. An answer to a
   // request from before the restart may still be under way.
   const bool is_reclaimed = job.stage.is(Stage::kReclaim) && job.stage.awaits(pacer);
@@ -95,14 +95,13 @@ void check_end(JobFacts& job, Turn& turn) {
 void review_finished(JobFacts& job, Turn& turn) {
   if (!views::waits_for_finished(job)) return job.idle_since.reset();
   if (!job.idle_since) job.idle_since = turn.now;
-  if (turn.now - *job.idle_since < job.setup.timeouts.silent + job.setup.timeouts.heartbeat) return;
+  carry_out(job, turn, rules::finished_too_early(job, turn.now));
+}
+
+void share_rest(JobFacts& job, Turn& turn, const ShareRest& verdict) {
   job.idle_since.reset();
-  std::vector<Member> finished = job.workers.living();
-  const auto begin = std::stable_partition(finished.begin(), finished.end(),
-                                           [&job](const Member& worker) { return job.workers.is_unfinished(worker); });
-  const std::vector<Member> unfinished(finished.begin(), begin);
-  if (!unfinished.empty()) return void(change_roster(job, turn, unfinished, std::nullopt));
-  for (const Member& worker : finished)
+  if (!verdict.roster.empty()) return void(change_roster(job, turn, verdict.roster, std::nullopt));
+  for (const Member& worker : job.workers.living())
     if (job.stage.is(Stage::kTrain))  // the loss of one may end the job
       lose_worker(job, turn, worker, "it has finished, but records of a lost worker are left; it joins again",
                   Loss::kLeft);

@@ -55,7 +55,7 @@ Verdict give_up(const JobFacts& job, const Tasks& tasks, Instant now, const std:
 Verdict settle(const JobFacts& job, const Tasks& tasks, Instant now) {
   const Member& pacer = job.generation.pacer();
   if (job.pauses.is_any_silent() || !tasks.hears_both_ways(pacer)) return WaitAgain{now + job.setup.answer_limit()};
-  return RollBack{{pacer.task, "it heartbeats, but didn't report its last step in time"}};
+  return Recover{{pacer.task, "it heartbeats, but didn't report its last step in time"}};
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace disttrain::chiefd::rules {
 
 // "the chief's own disk has written no record for 20 s"
 std::string unwritten_for(Duration late);
-// `late`: for how long the disk hasn't written the job's oldest record. REQUIRES: the job doesn't wait for the record of
-// its end.
+// `late`: for how long the disk hasn't written the job's oldest record. REQUIRES: the job doesn't wait for the record
+// of its end.
 Verdict late_disk(const JobFacts& job, Duration late);
 
 }  // namespace disttrain::chiefd::rules

@@ -1,6 +1,7 @@
 #include "chiefd/core/job/rules/end.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "chiefd/core/job/views/members.h"
 
@@ -40,6 +41,24 @@ Verdict stopped_by_client(const JobFacts& job, const std::string& reason) {
                            : job.rollbacks.current()      ? " while the job recovered"
                                                           : " before the job trained";
   return Close{JobState::kStopped, reason + when};
+}
+
+Verdict killed_by_client(const JobFacts& job, const std::string& reason) {
+  if (job.condition.has_ended() || job.stage.is(Stage::kClose)) return Stay{};
+  if (job.stage.is(Stage::kQueued)) return Release{reason};
+  return Close{JobState::kStopped, reason};
+}
+
+Verdict after_last_step(const JobFacts& job) {
+  const std::optional<CheckpointRecord>& newest = job.folder.newest;
+  const Step step = job.progress.step();
+  const bool is_taken = newest && newest->generation == job.generation.number() && newest->step == step;
+  const bool is_same = job.generation.restore() && job.generation.restore()->step == step;
+  // A job that has made no step has nothing to save. Its shards may have no values, if a worker was to give them.
+  const bool has_trained = step != Step();
+  const bool saves = job.setup.takes_checkpoints() && job.setup.config().checkpoint.at_end;
+  if (!saves || is_taken || is_same || !has_trained) return EvaluateLast{};
+  return TakeLastCheckpoint{};
 }
 
 bool may_go(const JobFacts& job, const Member& member) {

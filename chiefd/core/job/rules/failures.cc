@@ -43,7 +43,7 @@ Verdict failed(const JobFacts& job, const Tasks& tasks, Instant now, const Membe
   if (job.stage.is(Stage::kCreate) && job.generation.is_owner(from)) {
     if (failed.code == ErrorCode::kData && job.generation.restore())
       return SetCheckpointAside{to_string(from.task) + ": " + failed.reason};
-    if (may_pass(job, failed.code)) return RollBack{{from.task, failed.reason}};
+    if (may_pass(job, failed.code)) return Recover{{from.task, failed.reason}};
   }
   // After kUnavailable another task may be the cause, unless the worker itself lacks something.
   const bool is_own = failed.code != ErrorCode::kUnavailable || fault_of(failed.code, failed.reason).is_own;
@@ -99,7 +99,7 @@ Verdict settled(const JobFacts& job, const Tasks& tasks, Instant now, const Memb
   const auto link = std::find_if(job.links.broken().begin(), job.links.broken().end(), [&from](const auto& broken) {
     return broken.first.from == from.task && from.task.role == Role::kPs;
   });
-  if (link != job.links.broken().end()) return RollBack{{std::nullopt, job.links.text(now, link->first)}, Loss::kLink};
+  if (link != job.links.broken().end()) return Recover{{std::nullopt, job.links.text(now, link->first)}, Loss::kLink};
   // All tasks are healthy except the task that complains. If a worker complains, the chief blames this worker: a new
   // process of the worker, or other owners of the shards, may not have the problem. If a ps complains, the chief blames
   // no task, because a chief that was away can't tell which of two ps tasks was gone.
@@ -107,8 +107,8 @@ Verdict settled(const JobFacts& job, const Tasks& tasks, Instant now, const Memb
   if (is_worker && job.stage.is(Stage::kTrain)) return Lose{from, why};
   if (is_worker && job.stage.is(Stage::kOpen) && views::may_start_without(job, tasks, now, from))
     return StartWithout{{from}, Error{ErrorCode::kUnavailable, why}};
-  if (is_worker) return RollBack{{from.task, why}};
-  return RollBack{{std::nullopt, to_string(from.task) + ": " + why}};
+  if (is_worker) return Recover{{from.task, why}};
+  return Recover{{std::nullopt, to_string(from.task) + ": " + why}};
 }
 
 }  // namespace disttrain::chiefd::rules

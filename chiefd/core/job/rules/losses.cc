@@ -24,13 +24,23 @@ Loss loss_of(const Finding& finding) {
   return finding.was_told_to_end ? Loss::kLeft : Loss::kCounts;
 }
 
+// Before the generation trains.
+Verdict lost_at_start(const JobFacts& job, const Tasks& tasks, Instant now, const Finding& finding) {
+  const Member& member = finding.member;
+  const Cause cause{member.task, finding.why};
+  if (finding.was_told_to_end || !views::may_start_without(job, tasks, now, member))
+    return Recover{cause, loss_of(finding)};
+  if (job.stage.is(Stage::kOpen)) return StartWithout{{member}, Error{ErrorCode::kUnavailable, finding.why}};
+  return StartAgainWithout{member, finding.why, views::loss_at_start(job, member.task)};
+}
+
 }  // namespace
 
 Verdict lost_owner(const JobFacts& job, const Finding& finding) {
   const Cause cause{finding.member.task, finding.why};
   if (finding.what == Finding::What::kSilent && has_trained(job.stage.at()))
     return PauseForPs{finding.member, to_string(cause) + "; waiting for it to return"};
-  return RollBack{cause, loss_of(finding)};
+  return Recover{cause, loss_of(finding)};
 }
 
 Verdict silent_too_long(const JobFacts& job, const Tasks& tasks, Instant now) {
@@ -38,20 +48,28 @@ Verdict silent_too_long(const JobFacts& job, const Tasks& tasks, Instant now) {
   for (const auto& [task, silence] : job.pauses.silent_ps()) {
     const Duration lasts = now - silence.since;
     if (lasts <= patience_with_ps(job, silence.since)) continue;
-    if (silence.is_link) return RollBack{{std::nullopt, silence.why}, Loss::kLink};
-    return RollBack{{task, "it has been silent for " + format_duration(lasts)},
-                    tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts};
+    if (silence.is_link) return Recover{{std::nullopt, silence.why}, Loss::kLink};
+    return Recover{{task, "it has been silent for " + format_duration(lasts)},
+                   tasks.find(task)->leaving ? Loss::kLeft : Loss::kCounts};
   }
   return Stay{};
 }
 
-Verdict lost_at_start(const JobFacts& job, const Tasks& tasks, Instant now, const Finding& finding) {
-  const Member& member = finding.member;
-  const Cause cause{member.task, finding.why};
-  if (finding.was_told_to_end || !views::may_start_without(job, tasks, now, member))
-    return RollBack{cause, loss_of(finding)};
-  if (job.stage.is(Stage::kOpen)) return StartWithout{{member}, Error{ErrorCode::kUnavailable, finding.why}};
-  return StartAgainWithout{member, finding.why, views::loss_at_start(job, member.task)};
+Verdict lost_worker(const JobFacts& job, const Tasks& tasks, Instant now, const Finding& finding) {
+  switch (job.stage.at()) {
+    case Stage::kTrain:
+      return Lose{finding.member, finding.why, loss_of(finding)};
+    case Stage::kReclaim:
+      // The pacer is asked with the workers that are back.
+      if (job.stage.awaits_anyone()) return Lose{finding.member, finding.why, loss_of(finding)};
+      return AwaitAgain{finding.member};
+    case Stage::kSettle:
+    case Stage::kFinalCut:
+    case Stage::kEvaluate:
+      return EndWithout{finding.member, loss_of(finding)};
+    default:
+      return lost_at_start(job, tasks, now, finding);
+  }
 }
 
 }  // namespace disttrain::chiefd::rules

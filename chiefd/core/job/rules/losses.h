@@ -12,7 +12,7 @@ namespace disttrain::chiefd::rules {
 Verdict lost_owner(const JobFacts& job, const Finding& finding);
 // Rolls the job back if a ps has been silent for too long.
 Verdict silent_too_long(const JobFacts& job, const Tasks& tasks, Instant now);
-// A worker is silent or gone at the job's start, before its generation trains.
-Verdict lost_at_start(const JobFacts& job, const Tasks& tasks, Instant now, const Finding& finding);
+// A worker of the job is silent or gone.
+Verdict lost_worker(const JobFacts& job, const Tasks& tasks, Instant now, const Finding& finding);
 
 }  // namespace disttrain::chiefd::rules

@@ -19,15 +19,16 @@ Verdict after_loss(const JobFacts& job, const Cause& cause, Loss loss) {
   if (job.condition.is_stopping() && !job.condition.finishes_early())
     return Close{JobState::kStopped,
                  job.condition.end_reason() + " before the workers had finished their step: " + to_string(cause)};
-  return RollBack{cause, loss};
+  return Recover{cause, loss};
 }
 
 Verdict recovery(const JobFacts& job, const Cause& cause, Loss loss, std::size_t losses) {
   const std::uint32_t most = job.setup.config().job.max_restarts;
   if (losses > most) return Fail{views::too_many_losses(job, ErrorCode::kFailed, cause, losses), cause.task};
+  if (job.generation.owners().empty()) return StartOver{};
   const std::size_t fruitless = job.rollbacks.fruitless_losses();
   const bool is_fruitless = (loss == Loss::kCounts || loss == Loss::kSpared) && fruitless >= most + kMostFruitless;
-  if (is_fruitless && !job.generation.owners().empty())
+  if (is_fruitless)
     return Fail{Error{ErrorCode::kFailed, cause.reason + "; the job has rolled back " + std::to_string(fruitless) +
                                               " times without getting further"},
                 cause.task};

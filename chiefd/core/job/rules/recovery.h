@@ -8,11 +8,10 @@
 
 namespace disttrain::chiefd::rules {
 
-// Whether the job rolls back at all: Stay (the job is ending), Close, or RollBack.
+// Whether the job rolls back at all: Stay (the job is ending), Close, or Recover.
 Verdict after_loss(const JobFacts& job, const Cause& cause, Loss loss);
 // `losses`: how many losses within job.restart_window count, this one included; 0: this one doesn't count. The verdict
-// is Fail or RollBack. If no shard is placed yet, a rollback only gathers the tasks again. REQUIRES: after_loss() is
-// RollBack.
+// is Fail, StartOver if no shard is placed yet, or RollBack. REQUIRES: after_loss() is Recover.
 Verdict recovery(const JobFacts& job, const Cause& cause, Loss loss, std::size_t losses);
 
 }  // namespace disttrain::chiefd::rules

@@ -34,9 +34,9 @@ RootCause who_is_waited_for(const JobFacts& job, const Tasks& tasks) {
 Verdict late_fence(const JobFacts& job, Instant now) {
   for (const Fence& fence : job.fences.all) {
     if (fence.held || now < fence.deadline) continue;
-    return RollBack{{views::debtor_of(job, fence).task, "it heartbeats, but didn't fence " +
-                                                            to_string(fence.worker.task) + " within " +
-                                                            format_duration(job.setup.answer_limit())}};
+    return Recover{{views::debtor_of(job, fence).task, "it heartbeats, but didn't fence " +
+                                                           to_string(fence.worker.task) + " within " +
+                                                           format_duration(job.setup.answer_limit())}};
   }
   return Stay{};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chiefd/core/evaluation_book.h"
+#include "chiefd/core/job/views/recovery.h"
 #include "chiefd/core/job/views/start.h"
 
 namespace disttrain::chiefd::rules {
@@ -68,6 +69,22 @@ Verdict found_at_describe(const JobFacts& job, const Finding& finding) {
   const bool may_repeat = finding.what == Finding::What::kLost && !finding.was_told_to_end &&
                           (job.stage.awaits(member) || member.task.role == Role::kPs);
   return GatherAgain{Cause{member.task, finding.why}, may_repeat};
+}
+
+Verdict lost_at_describe(const JobFacts& job, const Cause& cause, std::size_t losses) {
+  if (losses > job.setup.config().job.max_restarts)
+    return Fail{views::too_many_losses(job, ErrorCode::kUnavailable, cause, losses), cause.task};
+  return StartOver{};
+}
+
+Verdict opened(const JobFacts& job) {
+  const auto& failures = job.start.could_not_open;
+  if (failures.empty()) return SetFirstRoster{};
+  const bool is_spared = std::any_of(failures.begin(), failures.end(), [&job](const auto& failure) {
+    return views::loss_at_start(job, failure.first.task) == Loss::kSpared;
+  });
+  const auto& [worker, failure] = *failures.begin();
+  return StartWithOthers{{worker.task, failure.error.message}, is_spared ? Loss::kSpared : Loss::kCounts};
 }
 
 Verdict described(const JobFacts& job, const JobDescribed& described) {

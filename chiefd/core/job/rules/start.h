@@ -21,6 +21,11 @@ Verdict cannot_describe(const JobFacts& job, const Tasks& tasks);
 // In stage kDescribe: a task has come or gone. GatherAgain if the job counted on it. At this stage no task holds
 // anything of the job.
 Verdict found_at_describe(const JobFacts& job, const Finding& finding);
+// The verdict found_at_describe() has counted the loss: `losses` within job.restart_window; 0: it doesn't count.
+// StartOver, or Fail after too many.
+Verdict lost_at_describe(const JobFacts& job, const Cause& cause, std::size_t losses);
+// In stage kOpen: each worker has opened the job or can't take part. SetFirstRoster or StartWithOthers.
+Verdict opened(const JobFacts& job);
 // Fails the job if the data or the metrics aren't what it needs.
 Verdict described(const JobFacts& job, const JobDescribed& described);
 

@@ -24,10 +24,18 @@ struct Fail {
   Error error;
   std::optional<TaskId> root{};  // the task to blame
 };
+// The job has lost what it can't go on without. rules/recovery.h decides what follows.
+struct Recover {
+  Cause cause;
+  Loss loss = Loss::kCounts;
+};
+// The next generation begins.
 struct RollBack {
   Cause cause;
   Loss loss = Loss::kCounts;
 };
+// The job gathers its tasks again. It has no shards yet.
+struct StartOver {};
 struct Close {
   JobState end = JobState::kStopped;
   std::string reason;
@@ -43,6 +51,11 @@ struct StopSteps {
 };
 // All workers have finished, so the pacer sends its last report.
 struct Settle {};
+// Workers have finished, but records of lost workers are left. `roster`: the workers that haven't finished, which do
+// the rest. Empty: all have, so all leave and come back as other members.
+struct ShareRest {
+  std::vector<Member> roster;
+};
 // In stage kEvaluate: the job waits for no evaluator any more.
 struct FinishEvaluation {};
 // The stage waits until this time, because somebody makes progress.
@@ -95,6 +108,13 @@ struct AskOthers {
   std::vector<Member> roster;
   std::vector<Member> unasked;
 };
+// All workers of the roster have opened the job.
+struct SetFirstRoster {};
+// Some couldn't (StartFacts::could_not_open). The job rolls back, and begins again without them if it can.
+struct StartWithOthers {
+  Cause cause;
+  Loss loss = Loss::kSpared;
+};
 // The job has lost a task before it had a generation. `counts`: for job.max_restarts.
 struct GatherAgain {
   Cause cause;
@@ -108,6 +128,17 @@ struct Lose {
   Member worker;
   std::string why;
   Loss loss = Loss::kCounts;
+};
+// After the last step: the job ends without this worker.
+struct EndWithout {
+  Member worker;
+  Loss loss = Loss::kCounts;
+};
+// In stage kReclaim: the job goes on with the tasks that are back.
+struct Reclaim {};
+// In stage kReclaim: this worker had come back, and is gone again.
+struct AwaitAgain {
+  Member worker;
 };
 // The worker's process stays out of the job.
 struct LeaveOut {
@@ -168,6 +199,8 @@ struct TakeCheckpoint {
 };
 // After the last step.
 struct TakeLastCheckpoint {};
+// There is no last checkpoint to take any more, so the parameters of the last step are evaluated.
+struct EvaluateLast {};
 // The attempt that is under way is given up, and the next one might fail for the same reason.
 struct GiveUpAttempt {
   std::string why;
@@ -197,10 +230,12 @@ struct SetCheckpointAside {
 // The tasks that haven't released the job in time are left behind.
 struct LeaveBehind {};
 
-using Verdict = std::variant<Stay, Fail, RollBack, Close, Release, StopSteps, Settle, FinishEvaluation, Extend,
-                             WaitAgain, PauseForPs, PauseForWorkers, EndShortage, PauseForDisk, EndDiskPause, Await, Describe, AskOthers, GatherAgain, TakeCheckpoint,
-                             TakeLastCheckpoint, GiveUpAttempt, Commit, Lose, LeaveOut, KeepOut, LetIn, Join, Refuse,
-                             AskAgain, DescribeWithout, StartWithout, StartAgainWithout, EvaluateWithout, Suspect,
-                             WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;
+using Verdict =
+    std::variant<Stay, Fail, Recover, RollBack, StartOver, Close, Release, StopSteps, Settle, ShareRest,
+                 FinishEvaluation, Extend, WaitAgain, PauseForPs, PauseForWorkers, EndShortage, PauseForDisk,
+                 EndDiskPause, Await, Describe, AskOthers, SetFirstRoster, StartWithOthers, GatherAgain, TakeCheckpoint,
+                 TakeLastCheckpoint, EvaluateLast, GiveUpAttempt, Commit, Lose, EndWithout, Reclaim, AwaitAgain,
+                 LeaveOut, KeepOut, LetIn, Join, Refuse, AskAgain, DescribeWithout, StartWithout, StartAgainWithout,
+                 EvaluateWithout, Suspect, WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;
 
 }  // namespace disttrain::chiefd

@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "chiefd/core/job/views/fitness.h"
 #include "chiefd/core/job/views/links.h"
@@ -64,6 +66,13 @@ Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (problem.empty()) return job.pauses.is_short() ? Verdict(EndShortage{"the workers are there"}) : Verdict(Stay{});
   if (const std::optional<Fail> failure = in_vain(job, tasks, now)) return *failure;
   return job.pauses.is_short() ? Verdict(Stay{}) : Verdict(PauseForWorkers{problem});
+}
+
+Verdict finished_too_early(const JobFacts& job, Instant now) {
+  if (now - *job.idle_since < job.setup.timeouts.silent + job.setup.timeouts.heartbeat) return Stay{};
+  std::vector<Member> roster = job.workers.living();
+  std::erase_if(roster, [&job](const Member& worker) { return !job.workers.is_unfinished(worker); });
+  return ShareRest{std::move(roster)};
 }
 
 Verdict training_end(const JobFacts& job) {

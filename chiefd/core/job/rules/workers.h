@@ -14,6 +14,9 @@ Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member
 Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now);
 // Whether a job that trains pauses for missing workers, which may fail it, or pauses no longer.
 Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now);
+// Workers have finished although records are left. ShareRest, when they have for so long that the pacer has reported
+// the last steps. REQUIRES: JobFacts::idle_since.
+Verdict finished_too_early(const JobFacts& job, Instant now);
 // Settles the job if all workers have finished, or if neither a worker nor any work is left.
 Verdict training_end(const JobFacts& job);
 

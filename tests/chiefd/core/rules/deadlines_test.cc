@@ -94,7 +94,7 @@ TEST_F(DeadlinesRule, JobThatStopsEndsWithoutTheStepsOfAll) {
 TEST_F(DeadlinesRule, LastReportOfThePacer) {
   make_job_at(Stage::kSettle);
   hear(ps(0));
-  EXPECT_EQ(verdict(), "roll back (counts): ps/0: it heartbeats, but didn't report its last step in time");
+  EXPECT_EQ(verdict(), "recover (counts): ps/0: it heartbeats, but didn't report its last step in time");
   job_->pauses.note_silent(ps(1), Silence{now_});
   EXPECT_EQ(verdict(), "wait again");
   make_job_at(Stage::kSettle);

@@ -38,6 +38,55 @@ TEST_F(EndRule, StopByAClient) {
   EXPECT_EQ(text(rules::stopped_by_client(*job_, "stopped by ann")), "stay");
 }
 
+TEST_F(EndRule, KillByAClient) {
+  struct Case {
+    Stage stage;
+    const char* verdict;
+  };
+  const Case cases[] = {
+      {Stage::kQueued, "release: killed by ann"},
+      {Stage::kGather, "close as stopped: killed by ann"},
+      {Stage::kTrain, "close as stopped: killed by ann"},
+      {Stage::kReclaim, "close as stopped: killed by ann"},
+      {Stage::kClose, "stay"},
+  };
+  for (const Case& one : cases) {
+    make_job_at(one.stage);
+    EXPECT_EQ(text(rules::killed_by_client(*job_, "killed by ann")), one.verdict);
+  }
+  make_job_at(Stage::kReleased);
+  job_->condition.set(JobState::kFailed, "no data");
+  EXPECT_EQ(text(rules::killed_by_client(*job_, "killed by ann")), "stay");
+}
+
+TEST_F(EndRule, LastCheckpointIsTakenUnlessItIsThere) {
+  const auto verdict = [this] { return text(rules::after_last_step(*job_)); };
+  const auto make_job_at_step = [this](std::uint64_t step) {
+    make_job_at(Stage::kSettle);
+    PacerReport report;
+    report.global_step = Step(step);
+    job_->progress.note(now_, report, Step());
+  };
+  make_job_at_step(30);
+  EXPECT_EQ(verdict(), "evaluate last") << "the job takes no checkpoints";
+  config_.checkpoint.directory = "/data";
+  make_job_at_step(30);
+  EXPECT_EQ(verdict(), "take last checkpoint");
+  job_->folder.newest = CheckpointRecord{JobId(3), job_->generation.number(), Step(20), "/data/mnist/20"};
+  EXPECT_EQ(verdict(), "take last checkpoint");
+  job_->folder.newest->step = Step(30);
+  EXPECT_EQ(verdict(), "evaluate last");
+  job_->folder.newest->generation = Generation(job_->generation.number().value + 1);
+  EXPECT_EQ(verdict(), "take last checkpoint") << "another generation's step has other parameters";
+  job_->generation.restore_from(RestorePoint{"/data/mnist/30", Generation(), Step(30), {}, 0, {}});
+  EXPECT_EQ(verdict(), "evaluate last") << "the generation made no step";
+  make_job_at_step(0);
+  EXPECT_EQ(verdict(), "evaluate last") << "the job made no step";
+  config_.checkpoint.at_end = false;
+  make_job_at_step(30);
+  EXPECT_EQ(verdict(), "evaluate last");
+}
+
 TEST_F(EndRule, WhoMayLeave) {
   struct Case {
     Stage stage;

@@ -28,7 +28,7 @@ TEST_F(FailuresRule, ByStageTaskAndCode) {
       {Stage::kFind, ps(0), ErrorCode::kFailed, "stay"},
       {Stage::kGeneration, ps(0), ErrorCode::kData, "stay"},
       // Shards that can't be created.
-      {Stage::kCreate, ps(0), ErrorCode::kFailed, "roll back (counts): ps/0: no"},
+      {Stage::kCreate, ps(0), ErrorCode::kFailed, "recover (counts): ps/0: no"},
       {Stage::kCreate, ps(0), ErrorCode::kConfig, "fail: ps/0: no"},
       // A worker that can't open the job.
       {Stage::kOpen, worker(1), ErrorCode::kConfig, "start without worker/1 (process): no"},
@@ -72,7 +72,7 @@ TEST_F(FailuresRule, FolderThatIsAwayIsTriedAgainOnlyIfItWasUsedBefore) {
   make_job_at(Stage::kCreate);
   EXPECT_EQ(verdict(ps(0), ErrorCode::kNoInput), "fail: ps/0: no");
   job_->generation.begin(Generation());
-  EXPECT_EQ(verdict(ps(0), ErrorCode::kNoInput), "roll back (counts): ps/0: no");
+  EXPECT_EQ(verdict(ps(0), ErrorCode::kNoInput), "recover (counts): ps/0: no");
 }
 
 TEST_F(FailuresRule, TooFewOthersCantOpenTheJob) {
@@ -139,8 +139,8 @@ TEST_F(FailuresRule, ComplaintWhileAllOthersAreHealthy) {
   const Case cases[] = {
       {Stage::kTrain, worker(1), "lose (counts) worker/1: lost ps/0"},
       {Stage::kOpen, worker(1), "start without worker/1: lost ps/0"},
-      {Stage::kSettle, worker(1), "roll back (counts): worker/1: lost ps/0"},
-      {Stage::kTrain, ps(1), "roll back (counts): ps/1: lost ps/0"},
+      {Stage::kSettle, worker(1), "recover (counts): worker/1: lost ps/0"},
+      {Stage::kTrain, ps(1), "recover (counts): ps/1: lost ps/0"},
   };
   for (const Case& one : cases) {
     make_job_at(one.stage);
@@ -152,8 +152,8 @@ TEST_F(FailuresRule, PsThatCantReachAnotherPsIsNotBlamed) {
   make_job_at(Stage::kTrain);
   job_->links.accuse(now_, {ps(1), ps(0)}, kSilent, "timed out");
   const Verdict verdict = rules::settled(*job_, tasks_, now_, member(ps(1)), "lost ps/0");
-  ASSERT_TRUE(std::holds_alternative<RollBack>(verdict));
-  EXPECT_EQ(std::get<RollBack>(verdict).loss, Loss::kLink);
+  ASSERT_TRUE(std::holds_alternative<Recover>(verdict));
+  EXPECT_EQ(std::get<Recover>(verdict).loss, Loss::kLink);
 }
 
 }  // namespace

@@ -24,12 +24,12 @@ TEST_F(LinksRule, ByStage) {
     const char* verdict;
   };
   const Case cases[] = {
-      {Stage::kCreate, ps(1), "roll back (link); the job rolls back and chooses the owners of its shards again"},
+      {Stage::kCreate, ps(1), "recover (link); the job rolls back and chooses the owners of its shards again"},
       {Stage::kOpen, ps(1), "stay"},
-      {Stage::kOpen, worker(0), "roll back (link); the job rolls back and goes on without this link"},
+      {Stage::kOpen, worker(0), "recover (link); the job rolls back and goes on without this link"},
       {Stage::kRoster, worker(0), "stay"},
       {Stage::kTrain, worker(0), "lose (link) worker/0; the worker is removed from the job until its link is back"},
-      {Stage::kTrain, ps(1), "roll back (link); the job rolls back and chooses the owners of its shards again"},
+      {Stage::kTrain, ps(1), "recover (link); the job rolls back and chooses the owners of its shards again"},
       {Stage::kSettle, worker(0), "stay"},
       {Stage::kEvaluate, worker(1), "stay"},
       {Stage::kEvaluate, worker(0), "evaluate without worker/0; another worker evaluates"},

@@ -123,6 +123,8 @@ class RuleTest : public testing::Test {
   static std::string text_of(const Fail& v) {
     return "fail: " + (v.root ? to_string(*v.root) + ": " : "") + v.error.message;
   }
+  static std::string text_of(const Recover& v) { return "recover (" + name(v.loss) + "): " + to_string(v.cause); }
+  static std::string text_of(const StartOver&) { return "start over"; }
   static std::string text_of(const RollBack& v) { return "roll back (" + name(v.loss) + "): " + to_string(v.cause); }
   static std::string text_of(const Close& v) { return std::string("close as ") + to_string(v.end) + ": " + v.reason; }
   static std::string text_of(const Release& v) { return "release: " + v.reason; }
@@ -130,6 +132,7 @@ class RuleTest : public testing::Test {
     return std::string("stop steps") + (v.ends_by_itself ? " (later): " : ": ") + v.reason;
   }
   static std::string text_of(const Settle&) { return "settle"; }
+  static std::string text_of(const ShareRest& v) { return "share rest among" + names(v.roster); }
   static std::string text_of(const FinishEvaluation&) { return "finish evaluation"; }
   static std::string text_of(const Await& v) {
     return std::string(v.is_enough ? "await others: " : "await: ") + v.reason;
@@ -138,11 +141,16 @@ class RuleTest : public testing::Test {
     return "describe with" + names(v.workers) + (v.warning.empty() ? "" : "; " + v.warning);
   }
   static std::string text_of(const AskOthers& v) { return "ask" + names(v.unasked) + " of" + names(v.roster); }
+  static std::string text_of(const SetFirstRoster&) { return "set first roster"; }
+  static std::string text_of(const StartWithOthers& v) {
+    return "start with others (" + name(v.loss) + "): " + to_string(v.cause);
+  }
   static std::string text_of(const GatherAgain& v) {
     return std::string("gather again") + (v.counts ? " (counts): " : ": ") + to_string(v.cause);
   }
   static std::string text_of(const TakeCheckpoint& v) { return "take checkpoint at " + std::to_string(v.at.value); }
   static std::string text_of(const TakeLastCheckpoint&) { return "take last checkpoint"; }
+  static std::string text_of(const EvaluateLast&) { return "evaluate last"; }
   static std::string text_of(const GiveUpAttempt& v) { return "give up attempt: " + v.why; }
   static std::string text_of(const Commit&) { return "commit"; }
   static std::string text_of(const Extend&) { return "extend"; }
@@ -155,6 +163,11 @@ class RuleTest : public testing::Test {
   static std::string text_of(const Lose& v) {
     return "lose (" + name(v.loss) + ") " + to_string(v.worker.task) + ": " + v.why;
   }
+  static std::string text_of(const EndWithout& v) {
+    return "end (" + name(v.loss) + ") without " + to_string(v.worker.task);
+  }
+  static std::string text_of(const Reclaim&) { return "reclaim"; }
+  static std::string text_of(const AwaitAgain& v) { return "await again " + to_string(v.worker.task); }
   static std::string text_of(const LeaveOut& v) { return "leave out " + to_string(v.worker.task) + ": " + v.why; }
   static std::string text_of(const KeepOut& v) { return "keep out " + to_string(v.worker) + ": " + v.why; }
   static std::string text_of(const LetIn& v) { return "let in " + to_string(v.worker); }

@@ -94,6 +94,27 @@ TEST_F(StartRule, FindingsAtDescribe) {
               one.verdict);
 }
 
+TEST_F(StartRule, LossesAtDescribeAreBounded) {
+  config_.job.max_restarts = 2;
+  make_gathering_job();
+  const Cause cause{worker(0), "it ended"};
+  EXPECT_EQ(text(rules::lost_at_describe(*job_, cause, 0)), "start over");
+  EXPECT_EQ(text(rules::lost_at_describe(*job_, cause, 2)), "start over");
+  EXPECT_EQ(text(rules::lost_at_describe(*job_, cause, 3)),
+            "fail: worker/0: it ended; this is loss number 3 within job.restart_window, and job.max_restarts is 2");
+}
+
+TEST_F(StartRule, WorkersThatCantOpenTheJob) {
+  make_job_at(Stage::kOpen);
+  EXPECT_EQ(text(rules::opened(*job_)), "set first roster");
+  job_->candidates.note_lost_at_start(worker(1));
+  job_->start.could_not_open[member(worker(1))] = {Error{ErrorCode::kFailed, "no memory"}, true};
+  EXPECT_EQ(text(rules::opened(*job_)), "start with others (counts): worker/1: no memory");
+  job_->start.could_not_open[member(worker(2))] = {Error{ErrorCode::kFailed, "no data"}, true};
+  EXPECT_EQ(text(rules::opened(*job_)), "start with others (spared): worker/1: no memory")
+      << "worker/2 wasn't lost at a start before";
+}
+
 TEST_F(StartRule, DataWithoutRecords) {
   config_.evaluate.files = "test*.csv";
   make_job();

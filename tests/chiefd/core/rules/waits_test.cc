@@ -122,14 +122,14 @@ TEST_F(StallRule, LateFenceRollsBack) {
   make_job_at(Stage::kTrain);
   Fence fence{member(worker(1)), {ShardId(1)}, RosterVersion(2), true, std::nullopt, now_};
   job_->fences.all = {fence};
-  EXPECT_EQ(text(rules::late_fence(*job_, now_)).find("roll back (counts): ps/1: it heartbeats, but didn't fence"), 0u);
+  EXPECT_EQ(text(rules::late_fence(*job_, now_)).find("recover (counts): ps/1: it heartbeats, but didn't fence"), 0u);
   EXPECT_EQ(text(rules::late_fence(*job_, now_ - seconds(1))), "stay");
   fence.held = Ticket(9);  // the shards haven't been asked yet
   job_->fences.all = {fence};
   EXPECT_EQ(text(rules::late_fence(*job_, now_)), "stay");
   fence = Fence{member(worker(1)), {}, RosterVersion(2), false, std::nullopt, now_};
   job_->fences.all = {fence};
-  EXPECT_EQ(text(rules::late_fence(*job_, now_)).find("roll back (counts): ps/0"), 0u) << "the pacer owes the roster";
+  EXPECT_EQ(text(rules::late_fence(*job_, now_)).find("recover (counts): ps/0"), 0u) << "the pacer owes the roster";
 }
 
 class RecoveryRule : public RuleTest {
@@ -139,9 +139,9 @@ class RecoveryRule : public RuleTest {
 
 TEST_F(RecoveryRule, WhetherTheJobRollsBack) {
   make_job_at(Stage::kTrain);
-  EXPECT_EQ(text(rules::after_loss(*job_, cause_, Loss::kCounts)), "roll back (counts): ps/0: its process has ended");
+  EXPECT_EQ(text(rules::after_loss(*job_, cause_, Loss::kCounts)), "recover (counts): ps/0: its process has ended");
   job_->condition.begin_stopping("its loss is small enough", true);
-  EXPECT_EQ(text(rules::after_loss(*job_, cause_, Loss::kLink)), "roll back (link): ps/0: its process has ended");
+  EXPECT_EQ(text(rules::after_loss(*job_, cause_, Loss::kLink)), "recover (link): ps/0: its process has ended");
   make_job_at(Stage::kTrain);
   job_->condition.begin_stopping("stopped by ann");
   EXPECT_EQ(text(rules::after_loss(*job_, cause_, Loss::kCounts)),
@@ -157,6 +157,9 @@ TEST_F(RecoveryRule, LossesAreBounded) {
   EXPECT_EQ(text(rules::recovery(*job_, cause_, Loss::kCounts, 3)),
             "fail: ps/0: its process has ended; this is loss number 3 within job.restart_window, and job.max_restarts "
             "is 2");
+  make_job();
+  EXPECT_EQ(text(rules::recovery(*job_, cause_, Loss::kCounts, 2)), "start over") << "no shard is placed yet";
+  make_job_at(Stage::kTrain);
   for (int i = 0; i < 102; ++i) job_->rollbacks.count_one(Loss::kCounts);
   EXPECT_EQ(text(rules::recovery(*job_, cause_, Loss::kCounts, 1)),
             "fail: ps/0: its process has ended; the job has rolled back 102 times without getting further");

@@ -133,6 +133,21 @@ TEST_F(WorkersRule, TrainingEndsWhenAllHaveFinishedOrNothingIsLeft) {
   EXPECT_EQ(text(rules::training_end(*job_)), "stay");
 }
 
+// Records of a lost worker are left.
+TEST_F(WorkersRule, WorkersThatHaveFinishedLeaveTheRestToOthers) {
+  make_job_at(Stage::kTrain);
+  const auto verdict = [this] { return text(rules::finished_too_early(*job_, now_)); };
+  job_->workers.finish(member(worker(1)));
+  job_->idle_since = now_;
+  now_ += timeouts_.silent + timeouts_.heartbeat - std::chrono::milliseconds(1);
+  EXPECT_EQ(verdict(), "stay") << "the pacer may not have reported the last steps";
+  now_ += std::chrono::milliseconds(1);
+  EXPECT_EQ(verdict(), "share rest among worker/0 worker/2");
+  job_->workers.finish(member(worker(0)));
+  job_->workers.finish(member(worker(2)));
+  EXPECT_EQ(verdict(), "share rest among") << "all come back as other members";
+}
+
 // Another worker has to do the lost workers' work.
 TEST_F(WorkersRule, TrainingWithoutWorkersGoesOnUnlessItStops) {
   config_.data.sharding = Sharding::kNone;
