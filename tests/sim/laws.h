@@ -221,9 +221,9 @@ class Laws {
   std::map<std::pair<RunId, Step>, std::map<ShardId, double>> norms_;
   std::map<RunId, std::pair<std::uint64_t, std::map<ShardId, CutTaken>>> cuts_;        // of the newest attempt
   std::map<std::string, std::pair<std::pair<Generation, Step>, std::string>> newest_;  // by folder, with its path
-  std::set<std::string> damaged_;  // paths
-  std::uint64_t damages_ = 0;      // so far
-  std::map<JobId, std::set<std::string>> evaluated_;  // paths
+  std::set<std::string> damaged_;                                                      // paths
+  std::uint64_t damages_ = 0;                                                          // so far
+  std::map<JobId, std::set<std::string>> evaluated_;                                   // paths
   std::map<JobId, std::set<Step>> evaluated_steps_;
   std::map<JobId, std::set<std::string>> committed_;  // paths
   std::map<JobId, std::set<std::string>> given_up_;   // paths

@@ -233,7 +233,8 @@ bool check_silence(JobFacts& job, Turn& turn);
 
 // ---- recovery.cc
 
-// Counts the loss, and does what rules/recovery.h decides. Does nothing if the job closes already or is in the queue.
+// Counts the loss, and does what chiefd/core/job/rules/recovery.h decides. Does nothing if the job closes already or is
+// in the queue.
 void recover(JobFacts& job, Turn& turn, const Cause& cause, Loss loss = Loss::kCounts);
 // The job rolls back because of this loss, which is counted. REQUIRES: shards are placed.
 void begin_rollback(JobFacts& job, Turn& turn, const Cause& cause, Loss loss);

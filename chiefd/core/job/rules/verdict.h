@@ -24,7 +24,7 @@ struct Fail {
   Error error;
   std::optional<TaskId> root{};  // the task to blame
 };
-// The job has lost what it can't go on without. rules/recovery.h decides what follows.
+// The job has lost what it can't go on without. chiefd/core/job/rules/recovery.h decides what follows.
 struct Recover {
   Cause cause;
   Loss loss = Loss::kCounts;

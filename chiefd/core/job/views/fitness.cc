@@ -23,8 +23,7 @@ bool is_ready(const JobFacts& job, const Task& task, Instant now) {
 }
 
 bool may_come(const JobFacts& job, const Task& task, Instant now) {
-  return task.is_there() && !job.candidates.is_left_out(task) &&
-         !job.worker_losses.is_too_often(task.member.task, now);
+  return task.is_there() && !job.candidates.is_left_out(task) && !job.worker_losses.is_too_often(task.member.task, now);
 }
 
 // A job that has never trained doesn't wait for what a worker lacks: as at its first start, it fails if no worker can

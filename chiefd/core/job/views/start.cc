@@ -30,8 +30,8 @@ bool lacks_at_start(const JobFacts& job, const Tasks& tasks, Role role) {
     });
   const std::size_t ranks = job.workers.ranks().size();
   const std::size_t wanted = ranks == 0 ? job.setup.submission.awaited_workers : 0;
-  const std::size_t left_out = count_workers(
-      tasks, [&job](const Task& task) { return task.takes_work() && job.candidates.is_left_out(task); });
+  const std::size_t left_out =
+      count_workers(tasks, [&job](const Task& task) { return task.takes_work() && job.candidates.is_left_out(task); });
   const std::size_t awaited = wanted - std::min(wanted, left_out);
   return workers_there(job, tasks).size() < std::max({job.setup.least_workers(), ranks, awaited});
 }
@@ -90,9 +90,8 @@ std::size_t others_in_roster(const JobFacts& job, const std::set<Member>& withou
 }
 
 std::size_t others_outside(const JobFacts& job, const Tasks& tasks, Instant now) {
-  return count_workers(tasks, [&](const Task& task) {
-    return !job.workers.is_in_roster(task.member) && may_start(job, task, now);
-  });
+  return count_workers(
+      tasks, [&](const Task& task) { return !job.workers.is_in_roster(task.member) && may_start(job, task, now); });
 }
 
 Loss loss_at_start(const JobFacts& job, TaskId worker) {

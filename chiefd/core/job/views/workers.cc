@@ -132,8 +132,8 @@ bool can_do_without(const JobFacts& job, const Tasks& tasks, TaskId worker, Inst
         return member.task == worker && job.workers.is_lost(member);
       });
   if (job.workers.has_rank(worker) || is_waited_for) return false;
-  const std::size_t others = count_workers(
-      tasks, [&](const Task& task) { return task.member.task != worker && may_come(job, task, now); });
+  const std::size_t others =
+      count_workers(tasks, [&](const Task& task) { return task.member.task != worker && may_come(job, task, now); });
   return others >= job.setup.least_workers();
 }
 
