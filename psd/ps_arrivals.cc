@@ -1,5 +1,6 @@
 // How a ps answers hellos. They come from workers that open channels, from shards of other ps tasks, and from peers
 // that dialled the wrong address. See ps_daemon.h.
+#include <algorithm>
 #include <utility>
 
 #include "common/daemon/clock.h"
@@ -46,9 +47,19 @@ void PsDaemon::compare_wires(const transport::Arrival& arrival) {
             "\"; give all hosts the same transport.kind in cluster.toml");
 }
 
+// False while the shard's thread makes a shard, which may take hours: it would leave an arrival without an answer, so
+// that this ps looked unreachable.
+bool PsDaemon::answers(ShardId shard) const {
+  const auto found = job_->threads.find(shard);
+  return found != job_->threads.end() &&
+         std::all_of(job_->threads.begin(), job_->threads.end(), [&](const auto& other) {
+           return other.second != found->second || job_->made.contains(other.first);
+         });
+}
+
 std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
   const std::string what = "shard " + std::to_string(shard.value) + " of job " + std::to_string(job.value);
-  if (!is_open(job, generation) || !job_->threads.contains(shard))
+  if (!is_open(job, generation) || !answers(shard))
     return Refused{ErrorCode::kTemporary, what + " isn't on this ps, or isn't made yet"};
   if (token != job_->facts->token) return Refused{ErrorCode::kNoPermission, what + ": the token is wrong"};
   return std::nullopt;

@@ -276,6 +276,10 @@ void PsDaemon::hear(const wire::ControlMessage& message) {
   if (is_at(gave_up->job, gave_up->generation, gave_up->attempt)) say(*gave_up);
 }
 
+void PsDaemon::hear(const ShardMade& made) {
+  if (!dropping_) job_->made.insert(made.shard);
+}
+
 void PsDaemon::hear(const ShardReady& ready) {
   if (dropping_) return;
   job_->ready.insert(ready.shard);

@@ -71,6 +71,7 @@ class PsDaemon {
     ShardJobPtr facts;
     std::shared_ptr<ShardSetup> setup;
     std::map<ShardId, std::size_t> threads;  // for each shard on this ps, the index of its thread
+    std::set<ShardId> made;
     std::set<ShardId> ready;
     std::map<ShardId, Step> versions;
     std::map<ShardId, ShardLoad> loads;
@@ -109,6 +110,7 @@ class PsDaemon {
 
   // Functions that handle news from the shards. They run on the main loop.
   void on_news(const ShardNews& news);
+  void hear(const ShardMade& made);
   void hear(const ShardReady& ready);
   void hear(const ShardSays& says);
   void hear(const ShardTraced& traced);
@@ -130,8 +132,10 @@ class PsDaemon {
   void admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello);
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
-  // Why the ps must refuse a hello for this shard now; none if it may accept the hello.
   void compare_wires(const transport::Arrival& arrival);
+  // True if an arrival at the shard would be answered at once.
+  bool answers(ShardId shard) const;
+  // Why the ps must refuse a hello for this shard now; none if it may accept the hello.
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;
 
   // Runs `task` on the shard's thread, or drops `task` if the shard has ended.

@@ -91,6 +91,7 @@ ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId sha
       verdict_(place_.loop) {}
 
 void ShardService::connect() {
+  tell(ShardMade{id_});
   if (id_.value == 0)
     tell(ShardReady{id_});
   else

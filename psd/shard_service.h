@@ -31,8 +31,12 @@
 
 namespace disttrain::psd {
 
-// The structs down to ShardNews are news from a shard to the main thread. ShardReady: the shard is made and linked to
-// the pacer.
+// The structs down to ShardNews are news from a shard to the main thread.
+// The shard has its memory and its first values.
+struct ShardMade {
+  ShardId shard;
+};
+// The shard is made and linked to the pacer.
 struct ShardReady {
   ShardId shard;
 };
@@ -69,7 +73,7 @@ struct ShardTraced {
 struct ShardNews {
   JobId job;
   Generation generation;
-  std::variant<ShardReady, ShardSays, ShardPrepared, ShardCopied, ShardTraced, wire::ControlMessage> what;
+  std::variant<ShardMade, ShardReady, ShardSays, ShardPrepared, ShardCopied, ShardTraced, wire::ControlMessage> what;
 };
 
 // A shard uses these parts of its thread and of its process.
@@ -84,9 +88,9 @@ struct ShardPlace {
 
 class ShardService final : private ChannelOwner, private PeerOwner, private Outside {
  public:
-  // Makes the shard with its memory and its first values, which takes time. The shard sends ShardReady when it is
-  // linked to the pacer. Returns the errors of ShardOrigin and VisitedLog, or kTemporary if `setup` was abandoned.
-  // Throws std::bad_alloc.
+  // Makes the shard with its memory and its first values, which takes time. The shard sends ShardMade then, and
+  // ShardReady when it is linked to the pacer. Returns the errors of ShardOrigin and VisitedLog, or kTemporary if
+  // `setup` was abandoned. Throws std::bad_alloc.
   static Result<std::unique_ptr<ShardService>> make(const ShardPlace& place, ShardJobPtr job, ShardId shard,
                                                     ShardSetup& setup);
   ~ShardService() override;

@@ -15,8 +15,8 @@ class PsOrders : public PsWithFolder {
   PsOrders() : PsWithFolder(1) {}
 
   // The order to create a job that begins with a checkpoint of the step `step`.
-  CreateShards restore(std::uint64_t generation, std::uint64_t step) {
-    CreateShards created = order_with_folder(2, 1, "async");
+  CreateShards restore(std::uint64_t generation, std::uint64_t step, std::uint32_t shards = 2) {
+    CreateShards created = order_with_folder(shards, 1, "async");
     created.generation = Generation(generation);
     const auto saved = checkpoint::save(files_, folder_, created.layout, generation, step, 0, step);
     EXPECT_TRUE(saved) << saved.error().message;
@@ -82,6 +82,41 @@ TEST_F(PsOrders, JobThatIsClosedWhileItIsRestoredIsLeft) {
   EXPECT_TRUE(until([&] { return chief_.last_heartbeat->job == JobId(0); }));
   EXPECT_EQ(opened_within(second.restore_path), opened_second) << "it was never begun";
   EXPECT_FALSE(chief_.take<ShardsCreated>());
+}
+
+// Else the other ps takes this one for unreachable, and the job rolls back.
+TEST_F(PsOrders, ShardsOfOthersAreToldThatTheirPacerIsStillRestored) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const Member other{TaskId{Role::kPs, 1}, Incarnation(4712)};
+  CreateShards order = restore(3, 10);
+  order.owners[1] = Owner{other, "127.0.0.1:1"};
+  files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-0");
+  chief_.send(order);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  const Hello hello = hello_of(ShardPeerHello{JobId(5), Generation(3), ShardId(1), other, 99});
+  const auto early = dial(hello);
+  ASSERT_TRUE(early->answer) << "it is answered at once";
+  ASSERT_TRUE(std::holds_alternative<Refused>(*early->answer));
+  EXPECT_EQ(std::get<Refused>(*early->answer).code, ErrorCode::kTemporary);
+  files_.let_go();
+  EXPECT_EQ(hears<ShardsCreated>()->generation, Generation(3));
+  const auto again = dial(hello);
+  EXPECT_TRUE(again->answer && std::holds_alternative<Welcome>(*again->answer));
+}
+
+// Its thread makes the second shard after the pacer.
+TEST_F(PsOrders, ShardsOfOthersAreToldThatTheThreadOfTheirPacerIsBusy) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const Member other{TaskId{Role::kPs, 1}, Incarnation(4712)};
+  CreateShards order = restore(3, 10, 3);
+  order.owners[2] = Owner{other, "127.0.0.1:1"};
+  files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-1");
+  chief_.send(order);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  const auto early = dial(hello_of(ShardPeerHello{JobId(5), Generation(3), ShardId(2), other, 99}));
+  ASSERT_TRUE(early->answer) << "it is answered at once";
+  EXPECT_TRUE(std::holds_alternative<Refused>(*early->answer));
+  files_.let_go();
 }
 
 TEST_F(PsOrders, HeartbeatsSayThatARestoreGetsOn) {
