@@ -25,30 +25,6 @@ std::vector<std::string> own_files() {
   return names;
 }
 
-const char* name_of(Rule rule) {
-  switch (rule) {
-    case Rule::kSgd:
-      return "sgd";
-    case Rule::kMomentum:
-      return "momentum";
-    case Rule::kNesterov:
-      return "nesterov";
-    case Rule::kAdagrad:
-      return "adagrad";
-    case Rule::kRmsprop:
-      return "rmsprop";
-    case Rule::kAdam:
-      return "adam";
-    case Rule::kAdamw:
-      return "adamw";
-    case Rule::kLamb:
-      return "lamb";
-    case Rule::kFtrl:
-      return "ftrl";
-  }
-  return "unknown";
-}
-
 checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created) {
   checkpoint::Manifest manifest;
   manifest.job = work.config.job.name;
@@ -58,7 +34,7 @@ checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created
   manifest.job_toml = work.job_toml;
   manifest.seed = work.config.job.seed;
   manifest.records = work.records;
-  manifest.rule = name_of(work.config.train.optimizer.rule);
+  manifest.rule = update::name_of(work.config.train.optimizer.rule);
   manifest.slots = static_cast<std::uint32_t>(update::slots_of(work.config));
   manifest.has_average = work.config.evaluate.average > 0.0;
   manifest.variables = checkpoint::variables_of(work.layout);

@@ -8,6 +8,7 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/mutant.h"
+#include "common/printable.h"
 #include "common/update/update_rule.h"
 #include "psd/store/nonfinite.h"
 
@@ -17,12 +18,16 @@ namespace {
 Status check_fits(const checkpoint::Manifest& manifest, const std::string& path, const ShardJob& job) {
   const update::UpdateRule rule(job.config.train);
   const std::uint32_t slots = manifest.slots - (manifest.has_average ? 1 : 0);
+  const Rule wanted = job.config.train.optimizer.rule;
+  const std::string was_made = path + " was made with the update rule " + printable(manifest.rule) + ", which keeps ";
+  const std::string advice =
+      ". Use the old rule again, or submit the job under another name with checkpoint.init_from set to this checkpoint";
   if (slots != rule.slots())
+    return fail(ErrorCode::kConfig, was_made + std::to_string(slots) + " slots; the job's rule keeps " +
+                                        std::to_string(rule.slots()) + advice);
+  if (slots > 0 && !update::has_slots_of(wanted, manifest.rule))
     return fail(ErrorCode::kConfig,
-                path + " was made with the update rule " + manifest.rule + ", which keeps " + std::to_string(slots) +
-                    " slots; the job's rule keeps " + std::to_string(rule.slots()) +
-                    ". Use the old rule again, or submit the job under another name with checkpoint.init_from set to "
-                    "this checkpoint");
+                was_made + "other values in its slots than the job's rule " + update::name_of(wanted) + advice);
   return {};
 }
 

@@ -80,6 +80,40 @@ SlotSpansOf<T> part_of(const SlotSpansOf<T>& slots, std::size_t begin, std::size
 
 }  // namespace
 
+const char* name_of(Rule rule) {
+  switch (rule) {
+    case Rule::kSgd:
+      return "sgd";
+    case Rule::kMomentum:
+      return "momentum";
+    case Rule::kNesterov:
+      return "nesterov";
+    case Rule::kAdagrad:
+      return "adagrad";
+    case Rule::kRmsprop:
+      return "rmsprop";
+    case Rule::kAdam:
+      return "adam";
+    case Rule::kAdamw:
+      return "adamw";
+    case Rule::kLamb:
+      return "lamb";
+    case Rule::kFtrl:
+      return "ftrl";
+  }
+  return "unknown";
+}
+
+bool has_slots_of(Rule rule, std::string_view before) {
+  constexpr Rule kFamilies[][3] = {{Rule::kMomentum, Rule::kNesterov, Rule::kNesterov},
+                                   {Rule::kAdam, Rule::kAdamw, Rule::kLamb}};
+  if (before == name_of(rule)) return true;
+  return std::ranges::any_of(kFamilies, [&](const auto& family) {
+    return std::ranges::count(family, rule) > 0 &&
+           std::ranges::any_of(family, [&](Rule other) { return before == name_of(other); });
+  });
+}
+
 std::size_t slots_of(const JobConfig& job) {
   return UpdateRule(job.train).slots() + (job.evaluate.average > 0.0 ? 1 : 0);
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "common/config/job_config.h"
 #include "common/model.h"
@@ -48,6 +49,12 @@ class LayerNorms {
   SquaredNorm parameters_;
   SquaredNorm direction_;
 };
+
+// The rule's name in job.toml and in a checkpoint's manifest: "sgd", "momentum", ...
+const char* name_of(Rule rule);
+// True if the slots of the rule named `before` have the meaning that those of `rule` have: both velocities, or both
+// moving averages of the gradient and of its square. Rules that keep as many slots may mean others by them.
+bool has_slots_of(Rule rule, std::string_view before);
 
 // The number of arrays that a shard keeps besides the parameters, with one number for each parameter: the slots of the
 // update rule and, with evaluate.average, the moving average of the parameters, which is the last one.

@@ -52,6 +52,19 @@ TEST_F(ShardOriginTest, ValuesAndSlotsAreThoseOfTheCheckpoint) {
   EXPECT_THAT(store_->slot(0), testing::ElementsAreArray(held.slots[0]));
 }
 
+// Velocities taken for sums of squares, or the other way round, would do harm unnoticed.
+TEST_F(ShardOriginTest, SlotsOfARuleThatMeansOtherThingsByThemAreRefused) {
+  job_.config.train.optimizer.rule = Rule::kNesterov;
+  EXPECT_TRUE(restore()) << "it keeps velocities, too";
+  job_.config.train.optimizer.rule = Rule::kAdagrad;
+  const Status refused = restore();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(refused.error().message,
+              testing::HasSubstr("was made with the update rule momentum, which keeps other values in its slots than "
+                                 "the job's rule adagrad. Use the old rule again"));
+}
+
 TEST_F(ShardOriginTest, ValuesFromAFileKeepTheBounds) {
   job_.layout.model.variables[2].bounds = {-0.5, 12.0};  // all of the shard's first bucket, whose values are 10 to 17
   for (const bool is_init : {false, true}) {

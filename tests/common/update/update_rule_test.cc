@@ -37,6 +37,20 @@ struct Arrays {
   std::vector<std::vector<float>> slots;
 };
 
+TEST(UpdateRule, SlotsOfTwoRulesMeanTheSameOrNot) {
+  for (const Rule rule : {Rule::kSgd, Rule::kMomentum, Rule::kNesterov, Rule::kAdagrad, Rule::kRmsprop, Rule::kAdam,
+                          Rule::kAdamw, Rule::kLamb, Rule::kFtrl})
+    EXPECT_TRUE(has_slots_of(rule, name_of(rule))) << name_of(rule);
+  EXPECT_TRUE(has_slots_of(Rule::kMomentum, "nesterov"));
+  EXPECT_TRUE(has_slots_of(Rule::kNesterov, "momentum"));
+  EXPECT_TRUE(has_slots_of(Rule::kLamb, "adam"));
+  EXPECT_TRUE(has_slots_of(Rule::kAdam, "adamw"));
+  EXPECT_FALSE(has_slots_of(Rule::kAdagrad, "momentum"));
+  EXPECT_FALSE(has_slots_of(Rule::kMomentum, "rmsprop"));
+  EXPECT_FALSE(has_slots_of(Rule::kFtrl, "adam"));
+  EXPECT_FALSE(has_slots_of(Rule::kAdam, "a rule of a later version"));
+}
+
 std::vector<float> gradient_of(std::uint64_t step, std::size_t size, std::size_t worker = 0) {
   Random random(step, stream_of("update test gradient", worker));
   std::vector<float> gradient(size);
