@@ -149,7 +149,7 @@ void ShardService::adopt_channel(transport::Arrival& arrival, Member worker) {
   std::unique_ptr<transport::Connection> connection = arrival.adopt(place_.loop);
   connection->share(shard_.arena());
   channels_.push_back(
-      std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id, worker, std::move(connection)));
+      std::make_unique<WorkerChannel>(static_cast<ChannelOwner&>(*this), job_, id_, id, worker, std::move(connection)));
   channels_.back()->start();
   handle(ChannelOpened{id, worker});
 }

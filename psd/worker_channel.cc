@@ -20,9 +20,15 @@ constexpr std::uint64_t kRoom = 1;
 
 }  // namespace
 
-WorkerChannel::WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, Member worker,
+WorkerChannel::WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ShardId shard, ChannelId id, Member worker,
                              std::unique_ptr<transport::Connection> connection)
-    : owner_(owner), job_(std::move(job)), id_(id), worker_(worker), connection_(std::move(connection)) {}
+    : owner_(owner),
+      job_(std::move(job)),
+      id_(id),
+      worker_(worker),
+      buckets_(buckets_of(job_->layout, shard).size()),
+      bytes_(shard_words(job_->layout, shard) * sizeof(float)),
+      connection_(std::move(connection)) {}
 
 FrameHeader WorkerChannel::header(FrameType type) const {
   FrameHeader header;
@@ -171,6 +177,7 @@ Result<Bytes> WorkerChannel::payload_lent(const FrameHeader& header, Bytes contr
 
 void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes payload) {
   if (!belongs(header)) return;  // drops a frame of another generation
+  if (is_flooded()) return give_up("it sends more than it reads");
   if (header.type == FrameType::kPush) {
     if (payload.empty())
       if (Status read = wire::decode_push(control, arriving_.push); !read) return give_up(read.error().message);
@@ -199,6 +206,13 @@ void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes pay
     owner_.on_mark(MarkArrived{id_, *mark});
   }
   // Drops frames of other types: only a later version of workerd sends them.
+}
+
+// A worker that waits for its answers, as workerd does, never has so many.
+bool WorkerChannel::is_flooded() const {
+  constexpr std::size_t kSome = 1000;
+  constexpr std::size_t kSomeBytes = std::size_t{16} << 20;
+  return waiting_.size() > 4 * buckets_ + kSome || connection_->queued_bytes() > 4 * bytes_ + kSomeBytes;
 }
 
 void WorkerChannel::give_up(const std::string& why) {

@@ -42,8 +42,8 @@ class ChannelOwner {
 
 class WorkerChannel final : public transport::ConnectionHandler {
  public:
-  // The owner outlives the channel.
-  WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ChannelId id, Member worker,
+  // The owner, which has this shard, outlives the channel.
+  WorkerChannel(ChannelOwner& owner, ShardJobPtr job, ShardId shard, ChannelId id, Member worker,
                 std::unique_ptr<transport::Connection> connection);
 
   ChannelId id() const { return id_; }
@@ -86,12 +86,15 @@ class WorkerChannel final : public transport::ConnectionHandler {
   void send_acknowledge(const Acknowledge& message, transport::Payload lifetime);
   void send_waiting();
   void give_up(const std::string& why);
+  bool is_flooded() const;
 
   // Constant.
   ChannelOwner& owner_;
   const ShardJobPtr job_;
   const ChannelId id_;
   const Member worker_;
+  const std::size_t buckets_;  // of the shard
+  const std::size_t bytes_;    // of its parameters
 
   // Owned by the loop.
   std::unique_ptr<transport::Connection> connection_;

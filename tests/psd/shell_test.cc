@@ -346,6 +346,22 @@ Layout big_layout() {
   return layout;
 }
 
+// A faulty worker: the ps would keep the answers until it has no memory left.
+TEST_F(PsShell, AWorkerThatAsksWithoutReadingLosesItsChannel) {
+  create_job(1, 2);
+  auto greedy = open_channel(0, 0);
+  auto other = open_channel(1, 0);
+  greedy->stop_reading();
+  std::uint64_t id = 0;
+  EXPECT_TRUE(until([&] {
+    for (int i = 0; i < 1000 && !greedy->closed; ++i) greedy->pull(++id);
+    return greedy->closed;
+  })) << id
+      << " pulls";
+  other->pull(1);
+  EXPECT_TRUE(until([&] { return !other->heard.empty(); })) << "nobody else notices";
+}
+
 // If a worker doesn't read, its answer waits at the ps. In the end the worker gets a complete answer of one version.
 // Meanwhile nobody else waits: with backup workers the others go on making steps.
 TEST_F(PsShell, AnAnswerThatWaitsForItsReaderStaysOfOneVersionInSync) {
