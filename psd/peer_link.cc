@@ -94,15 +94,18 @@ void PeerLink::keep_alive(Instant now) {
   const bool was_away = now - kept_at_ > job_->timeouts.silent / 2;
   kept_at_ = now;
   if (!open_) return;
-  if (!std::exchange(has_sent_, false)) {
-    transmit(FrameType::kAlive, {});
-    has_sent_ = false;
-  }
+  show_life();
   if (was_away || connection_->bytes_received() != heard_) {
     heard_ = connection_->bytes_received();
     heard_at_ = now;
   }
   if (now - heard_at_ > job_->timeouts.silent) lose("no answer", now - heard_at_);
+}
+
+void PeerLink::show_life() {
+  if (!open_ || std::exchange(has_sent_, false)) return;
+  transmit(FrameType::kAlive, {});
+  has_sent_ = false;
 }
 
 void PeerLink::dial() {

@@ -50,6 +50,8 @@ class PeerLink final : public transport::ConnectionHandler {
   // Call it at least once within each Timeouts::heartbeat. It shows the peer that the link works, and ends the link if
   // the peer has sent nothing for Timeouts::silent.
   void keep_alive(Instant now);
+  // The first half of keep_alive(): shows the peer that this shard lives, and doesn't judge the peer.
+  void show_life();
   bool has_carried() const { return carried_; }
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;

@@ -137,9 +137,19 @@ void ShardService::update_ended() {
 }
 
 void ShardService::before_update(BucketId bucket) {
-  place_.turns.fetch_add(1, std::memory_order_relaxed);
   trace_.enter_bucket(bucket);
   for (const auto& channel : channels_) channel->settle(bucket);
+}
+
+// A step over many buckets and workers may take longer than the heartbeat timeout, and report() waits for its end.
+// Bytes of the peers lie unread meanwhile, so none of them counts as silent.
+void ShardService::goes_on() {
+  place_.turns.fetch_add(1, std::memory_order_relaxed);
+  const Instant now = daemon::now();
+  if (now - showed_life_ < job_->timeouts.heartbeat) return;
+  showed_life_ = now;
+  for (const auto& channel : channels_) channel->keep_alive();
+  for (const auto& [shard, link] : peers_) link->show_life();
 }
 
 // --- Channels
@@ -371,7 +381,7 @@ void ShardService::report(bool at_once) {
 // Shows workers and peers that this shard lives and that their connections work. Also ends the links of silent peers.
 void ShardService::keep_links() {
   for (const auto& channel : channels_) channel->keep_alive();
-  const Instant now = daemon::now();
+  const Instant now = showed_life_ = daemon::now();
   std::vector<PeerLink*> links;  // a copy, because keep_alive() may remove a link from peers_
   for (const auto& [shard, link] : peers_) links.push_back(link.get());
   for (PeerLink* link : links) link->keep_alive(now);

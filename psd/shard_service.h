@@ -145,6 +145,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   // Outside
   void act(const Action& action) override;
   void before_update(BucketId bucket) override;
+  void goes_on() override;
   void update_begins() override { update_began_ = daemon::now(); }
   void update_ended() override;
 
@@ -190,6 +191,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   const ShardId id_;
   const std::uint64_t late_before_;  // number of late pushes before this generation
   const Instant made_ = daemon::now();
+  Instant showed_life_ = made_;  // to workers and peers
   const Duration thread_time_before_ = daemon::thread_time();
 
   // Owned by the loop.

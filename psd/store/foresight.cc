@@ -59,7 +59,7 @@ bool ShardStore::foresees_finite(const Apply& action) {
   return would_be_finite(own(action.bucket), action.at, 1.0);
 }
 
-bool ShardStore::foresees_finite(const SumPlan& plan) {
+bool ShardStore::foresees_finite(const SumPlan& plan, const GoesOn& goes_on) {
   if (DISTTRAIN_MUTANT(kOverflowUnseen)) return true;
   double gradients = 0.0;
   for (const SumTerm& term : plan.terms) gradients += static_cast<double>(term.examples) * term.largest;
@@ -71,12 +71,14 @@ bool ShardStore::foresees_finite(const SumPlan& plan) {
     std::fill(norms_.begin(), norms_.end(), update::LayerNorms());
     for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
       if (buckets_[id].words == 0) continue;
+      if (goes_on) goes_on();
       weigh(plan, BucketId(id));
       with_type(buckets_[id].dtype, [&]<typename T>(T) { foresee_norms<T>(buckets_[id], plan); });
     }
   }
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     if (buckets_[id].words == 0) continue;
+    if (goes_on) goes_on();
     weigh(plan, BucketId(id));
     if (!would_be_finite(buckets_[id], plan.at, plan.scale)) return false;
   }

@@ -41,6 +41,7 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
   DISTTRAIN_CHECK(!is_handling_);
   is_handling_ = true;
   actions_.clear();
+  const auto goes_on = [&outside] { outside.goes_on(); };
   core_.step(now, event, actions_);
   for (std::size_t i = 0; i < actions_.size(); ++i) {  // StepJudged appends actions
     if (const auto* apply = std::get_if<Apply>(&actions_[i])) {
@@ -53,6 +54,7 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
       store_.set(*set);
     } else if (const auto* sum = std::get_if<SumAndApply>(&actions_[i])) {
       const BucketId bucket = sum->bucket;
+      outside.goes_on();
       outside.before_update(bucket);
       outside.update_begins();
       const bool is_finite = store_.sum_and_apply(*sum);
@@ -60,16 +62,16 @@ void Shard::step(Instant now, const AnyEvent& event, Outside& outside) {
       if (!is_finite) fail_update(now, bucket, i);
     } else if (const auto* prepare = std::get_if<PrepareUpdate>(&actions_[i])) {
       outside.update_begins();
-      const std::optional<BucketId> bad = store_.prepare(*prepare->plan);
+      const std::optional<BucketId> bad = store_.prepare(*prepare->plan, goes_on);
       outside.update_ended();
       if (bad) fail_update(now, *bad, i);
     } else if (const auto* judge = std::get_if<JudgeStep>(&actions_[i])) {
       const std::shared_ptr<const SumPlan> plan = judge->plan;
       StepJudged judged;
       if (judge->clips)
-        judged.norm2 = store_.norm2(*plan);
+        judged.norm2 = store_.norm2(*plan, goes_on);
       else
-        judged.finite = store_.foresees_finite(*plan);
+        judged.finite = store_.foresees_finite(*plan, goes_on);
       core_.step(now, judged, actions_);
     } else {
       if (const auto* close = std::get_if<CloseChannel>(&actions_[i])) store_.take_over(close->channel);

@@ -20,8 +20,10 @@ class Outside {
   virtual ~Outside() = default;
   virtual void act(const Action& action) = 0;
   // sync: the bucket is about to change to the next step's values. If an answer with the present values isn't sent yet,
-  // copy the values now. In a long step, the call also shows that the shard is alive.
+  // copy the values now.
   virtual void before_update(BucketId bucket) = 0;
+  // sync: the next bucket of a pass over them begins. In a long step, these calls show that the shard is alive.
+  virtual void goes_on() = 0;
   // The store updates a bucket between these two calls.
   virtual void update_begins() = 0;
   virtual void update_ended() = 0;

@@ -337,11 +337,12 @@ std::span<const update::WeightedGradientOf<T>> ShardStore::part_of(const Run& ru
   return part;
 }
 
-double ShardStore::norm2(const SumPlan& plan) {
+double ShardStore::norm2(const SumPlan& plan, const GoesOn& goes_on) {
   double sum = 0.0;
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     const OwnBucket& bucket = buckets_[id];
     if (bucket.words == 0) continue;
+    if (goes_on) goes_on();
     weigh(plan, BucketId(id));
     with_type(bucket.dtype, [&]<typename T>(T) { add_norm2<T>(bucket, sum); });
   }
@@ -375,13 +376,14 @@ update::SlotSpansOf<T> ShardStore::slots_of_run(const OwnBucket& bucket, const R
 
 // Goes through the buckets in ascending order, which is the order of each variable's elements. So the norms don't
 // depend on the layout.
-std::optional<BucketId> ShardStore::prepare(const SumPlan& plan) {
+std::optional<BucketId> ShardStore::prepare(const SumPlan& plan, const GoesOn& goes_on) {
   std::optional<BucketId> bad;
   has_read_lent_ = false;
   std::fill(norms_.begin(), norms_.end(), update::LayerNorms());
   for (std::uint32_t id = 0; id < buckets_.size(); ++id) {
     OwnBucket& bucket = buckets_[id];
     if (bucket.words == 0) continue;
+    if (goes_on) goes_on();
     if (bucket.is_owed) copy_owed(bucket);
     weigh(plan, BucketId(id));
     for (const SumTerm& term : plan.terms)

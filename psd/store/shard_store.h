@@ -20,6 +20,9 @@
 
 namespace disttrain::psd {
 
+// Called before each bucket of a pass over all of them.
+using GoesOn = std::function<void()>;
+
 struct StoreOptions {
   TrainSection train;
   std::uint64_t seed = 1;
@@ -79,7 +82,7 @@ class ShardStore {
   bool sum_and_apply(const SumAndApply& action);
   // For update rules that need norms of whole variables: the first half of the plan's update. Changes slots but no
   // parameters.
-  std::optional<BucketId> prepare(const SumPlan& plan);
+  std::optional<BucketId> prepare(const SumPlan& plan, const GoesOn& goes_on = {});
   // Whether the newest apply(), prepare() or sum_and_apply() has read memory of a worker.
   bool has_read_lent() const { return has_read_lent_; }
 
@@ -89,10 +92,10 @@ class ShardStore {
   // Whether the update would give only finite numbers. Computes the update, but changes nothing. The second function
   // looks at all buckets, and computes nothing if they can't overflow.
   bool foresees_finite(const Apply& action);
-  bool foresees_finite(const SumPlan& plan);
+  bool foresees_finite(const SumPlan& plan, const GoesOn& goes_on = {});
   // Returns the squared norm of the plan's mean gradient. Keeps the sums, so that a SumAndApply of the same plan
   // doesn't read the gradients again.
-  double norm2(const SumPlan& plan);
+  double norm2(const SumPlan& plan, const GoesOn& goes_on = {});
 
   // The largest magnitude of the values that landing() has received for the bucket. Not finite if a value isn't.
   double largest(BucketId bucket, std::span<const float> payload) const;

@@ -53,6 +53,7 @@ class PsNode final : public TaskNode {
           action);
     }
     void before_update(BucketId) override {}
+    void goes_on() override {}
     void update_begins() override {}
     void update_ended() override {}
   };

@@ -107,6 +107,7 @@ class ShardNode : public Outside {
 
   void act(const Action& action) override;
   void before_update(BucketId) override {}
+  void goes_on() override {}
   void update_begins() override {}
   void update_ended() override {}
 

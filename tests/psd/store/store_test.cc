@@ -45,6 +45,7 @@ TEST(ShardDeathTest, AnEventFromWithinAnotherIsABug) {
     Shard* shard = nullptr;
     void act(const Action&) override { shard->handle(Instant(), AttemptAbandoned{1}, *this); }
     void before_update(BucketId) override {}
+    void goes_on() override {}
     void update_begins() override {}
     void update_ended() override {}
   };
@@ -70,6 +71,7 @@ TEST(Shard, GradientsThatChangeAfterTheirCheckFailTheJob) {
       replies += std::holds_alternative<Reply>(action) ? 1 : 0;
     }
     void before_update(BucketId) override {}
+    void goes_on() override {}
     void update_begins() override { lent[2] = std::numeric_limits<float>::infinity(); }
     void update_ended() override {}
   };
