@@ -159,6 +159,8 @@ class ShmCore : public std::enable_shared_from_this<ShmCore> {
       region_ = std::move(*region);
     }
     if (place.kind == PayloadPlace::Kind::kInFrame) return PeerMemory();
+    if (place.kind == PayloadPlace::Kind::kLent && payload_bytes == 0)
+      return fail(ErrorCode::kData, "the peer lends a payload of 0 bytes");
     if (place.kind == PayloadPlace::Kind::kLent) return bytes_of_peer(place.block, place.offset, payload_bytes, false);
     return offered_.placed(place, payload_bytes);
   }

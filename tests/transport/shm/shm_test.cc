@@ -320,6 +320,7 @@ TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
       {.kind = Kind::kLent, .block = 1, .offset = ~std::uint64_t{0} - 3},
       {.kind = Kind::kLent, .block = 1, .offset = 2},
       {.kind = Kind::kLent, .block = 2},
+      {.kind = Kind::kLent, .block = 1, .offset = 4},  // 0 bytes
       {.kind = Kind::kPlaced, .offset = 0},
       {.kind = Kind::kInFrame, .offered_block = 1, .offered_offset = 4096, .offered_bytes = 8192},
   };
@@ -327,7 +328,8 @@ TEST_F(Shm, APayloadInABlockThatIsNotSharedClosesTheConnection) {
   std::uint64_t refused = 0;
   for (const wire::PayloadPlace& place : kPlaces) {
     RawPeer peer(connect_raw());
-    const std::vector<std::byte> payload(place.kind == Kind::kInFrame ? 0 : 64);
+    const bool is_empty = place.kind == Kind::kInFrame || place.offset == 4;
+    const std::vector<std::byte> payload(is_empty ? 0 : 64);
     peer.write_frame(FrameType::kPush, payload, place);
     peer.open();
     ShmMessage block;
