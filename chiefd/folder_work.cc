@@ -283,10 +283,10 @@ Result<FolderAnswer> JobFolder::carry_out(const FindInit& work) {
 
 Result<FolderAnswer> JobFolder::carry_out(const SetAside& work) {
   const Status aside = checkpoint::set_aside(files_, work.path);
-  if (!aside && aside.error().code == ErrorCode::kNoPermission)
-    damaged_.insert(work.path);
-  else if (!aside && aside.error().code != ErrorCode::kNoInput)
-    return tl::unexpected(aside.error());
+  const bool stays = !aside && aside.error().code != ErrorCode::kNoInput;
+  // Its manifest may be readable, so the chief would choose it again.
+  if (stays) damaged_.insert(work.path);
+  if (stays && aside.error().code != ErrorCode::kNoPermission) return tl::unexpected(aside.error());
   const Result<std::uint64_t> marked = mark_or_read(work.mark);
   return marked ? find(*marked, "", "") : tl::unexpected(marked.error());
 }
@@ -311,6 +311,7 @@ Result<FolderAnswer> JobFolder::carry_out(const CommitAttempt& work) {
   }
   const auto path = checkpoint::commit(files_, path_, std::move(manifest));
   if (!path) return tl::unexpected(path.error());
+  damaged_.erase(*path);  // the commit has set the damaged one aside
   FolderAnswer answer;
   answer.path = *path;
   answer.program_warning = *kept;

@@ -270,6 +270,23 @@ TEST_F(FolderWorkTest, OnlyCheckpointIsNamedAfterAPsFindsItDamaged) {
   EXPECT_EQ(answer->broken.size(), 1u);
 }
 
+// Its manifest is readable. If it were found again, the job would restore it again and again.
+TEST_F(FolderWorkTest, DamagedCheckpointThatCantBeSetAsideIsNotTheNewest) {
+  for (const ErrorCode why : {ErrorCode::kNoPermission, ErrorCode::kFailed}) {
+    JobFolder folder(files_, [] { return std::int64_t{0}; });
+    files_.fault = nullptr;
+    const std::string older = saved(3);
+    const std::string damaged = saved(5);
+    ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, ""}));
+    let_nothing_be_written(why);
+    EXPECT_EQ(folder.carry_out(SetAside{damaged, 8}).has_value(), why == ErrorCode::kNoPermission);
+    const auto answer = folder.carry_out(FindNewest{8, damaged, ""});
+    ASSERT_TRUE(answer) << answer.error().message;
+    ASSERT_TRUE(answer->newest);
+    EXPECT_EQ(answer->newest->path, older);
+  }
+}
+
 TEST_F(FolderWorkTest, FoldersAtTheNamesOfTheChiefsFilesAreSetAside) {
   ASSERT_TRUE(files_.make_directory("/c/small"));
   for (const char* name : {"best.safetensors", "best.safetensors.new", "evaluations.json", "evaluations.json.new"}) {
