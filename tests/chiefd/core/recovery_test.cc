@@ -83,6 +83,21 @@ TEST_F(RecoveryTest, RollbackDoesNotTakeBackReportedExamples) {
   EXPECT_EQ(status(job).examples_heard, 310u);
 }
 
+TEST_F(RecoveryTest, TimeOfTrainingCountsOnceWhileThePacerGoesOnReporting) {
+  JobConfig config = with_checkpoints();
+  config.job.shards = 2;
+  const JobId job = train(config);
+  pacer_.training = seconds(50);
+  report_pacer(30, 0);
+  EXPECT_EQ(status(job).seconds, 50.0);
+  kill(ps(1));
+  pass(seconds(1));
+  EXPECT_EQ(status(job).seconds, 50.0);
+  step(chiefd::Stop{ClientId(2), "", true, "ada"});
+  ASSERT_TRUE(journal_.jobs.at(job).ended);
+  EXPECT_EQ(journal_.jobs.at(job).ended->training.time, seconds(50));
+}
+
 TEST_F(RecoveryTest, GenerationIsDurableBeforeItsShardsAreCreated) {
   train(job_config("a"));
   disk_is_held_ = true;

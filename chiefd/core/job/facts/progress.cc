@@ -1,6 +1,7 @@
 #include "chiefd/core/job/facts/progress.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace disttrain::chiefd {
 
@@ -9,6 +10,9 @@ bool Progress::note(Instant now, const PacerReport& report, Step first) {
   if (report.global_step > report_.global_step) {
     moved_at_ = now;
     first_loss_at_.reset();
+    // The time of training has the evaluation only if a step that is measured has followed it.
+    const Duration grown = std::max(report.training - report_.training, Duration::zero());
+    evaluation_time_ += std::min(std::exchange(unfollowed_, Duration::zero()), grown);
   }
   // The first report after a restart of the chief is only the baseline, because its examples were applied before the
   // restart.
@@ -45,6 +49,7 @@ void Progress::drop_generation() {
   before_.steps += report_.measured_steps;
   before_.examples += report_.measured_examples;
   report_ = PacerReport();
+  unfollowed_ = Duration::zero();
   has_heard_pacer_ = true;  // the chief knows at which step the next generation begins
 }
 
@@ -72,19 +77,18 @@ void Progress::recall(const EndRecord& end) {
 
 Training Progress::training() const {
   Training all = before_;
-  all.time +=
-      report_.training - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(evaluation_seconds_));
+  all.time = std::max(all.time + report_.training - evaluation_time_, Duration::zero());
   all.steps += report_.measured_steps;
   all.examples += report_.measured_examples;
   return all;
 }
 
 double Progress::training_seconds() const {
-  return std::max(0.0, to_seconds(before_.time + report_.training) - evaluation_seconds_);
+  return to_seconds(training().time);
 }
 
 void Progress::note_stalled(const Evaluated& evaluated) {
-  if (evaluated.stalled_training) evaluation_seconds_ += to_seconds(evaluated.took);
+  if (evaluated.stalled_training) unfollowed_ += std::max(evaluated.took, Duration::zero());
 }
 
 }  // namespace disttrain::chiefd

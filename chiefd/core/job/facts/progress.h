@@ -79,7 +79,8 @@ class Progress {
   std::optional<Instant> first_loss_at_;  // since the last step
   Step furthest_;
   Training before_;
-  double evaluation_seconds_ = 0.0;
+  Duration evaluation_time_{};  // all evaluations that lie within the time of training
+  Duration unfollowed_{};       // of evaluations after the newest step
   std::optional<EvaluationStatus> evaluation_;
   std::optional<std::uint64_t> steps_at_end_;
   std::optional<std::vector<MetricValue>> metrics_at_end_;

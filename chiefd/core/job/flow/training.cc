@@ -15,7 +15,9 @@
 namespace disttrain::chiefd::flow {
 namespace {
 
+// In the stages kRegather and kFind the figures of the generation are added to those before it already.
 void note_pacer(JobFacts& job, Turn& turn, const PacerReport& report) {
+  if (job.stage.is(Stage::kRegather) || job.stage.is(Stage::kFind)) return;
   if (!job.progress.note(turn.now, report, job.generation.first_step())) return;
   if (job.progress.note_furthest()) job.rollbacks.note_advance();
   job.loans.lending.note_pacer(report);
