@@ -27,6 +27,10 @@ inline constexpr std::uint32_t kMaxOfferedShards = 4096;   // of one ps
 inline constexpr std::size_t kMaxVisited = 2048;           // intervals of one push
 inline constexpr std::size_t kMaxIntervals = 1024 * 1024;  // of a lease, of a whole ledger
 inline constexpr std::size_t kMaxEpochs = 64 * 1024;       // open ones of a ledger
+// True if a ledger with this number of complete epochs may have an entry of this epoch.
+constexpr bool may_be_in_ledger(std::uint32_t epoch, std::uint32_t complete) {
+  return epoch < UINT32_MAX && epoch < std::uint64_t{complete} + kMaxEpochs;
+}
 inline constexpr std::size_t kMaxVariables = 64 * 1024;
 inline constexpr std::size_t kMaxColumns = 4096;  // of a batch
 inline constexpr std::size_t kMaxDimensions = 16;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/bounds.h"
 #include "common/check.h"
 
 namespace disttrain::chiefd {
@@ -12,6 +13,8 @@ namespace {
 // pacer's next heartbeat. So the chief then grants blocks for kStepsAhead steps, but at most kMaxBlocks blocks.
 constexpr std::uint64_t kStepsAhead = 5000;
 constexpr std::size_t kMaxBlocks = 64;
+// The most intervals of a block, and so of a batch: a push has the intervals of its batch.
+constexpr std::size_t kMostIntervals = kMaxVisited;
 
 Step last_step_of(const Lease& block) {
   return Step(block.first_step.value + block.steps - 1);
@@ -63,12 +66,20 @@ Lease StepBlocks::make_block(std::uint32_t epoch, std::vector<Interval> position
   return lease;
 }
 
+void StepBlocks::add_blocks(std::uint32_t epoch, const std::vector<Interval>& positions, std::vector<Lease>& leases) {
+  for (std::size_t begin = 0; begin < positions.size(); begin += kMostIntervals) {
+    const auto first = positions.begin() + static_cast<std::ptrdiff_t>(begin);
+    const std::size_t count = std::min(kMostIntervals, positions.size() - begin);
+    leases.push_back(make_block(epoch, {first, first + static_cast<std::ptrdiff_t>(count)}));
+  }
+}
+
 bool StepBlocks::append_holes(std::vector<Lease>& leases) {
   for (const auto& [epoch, state] : open_) {
     if (state.last_step > global_step_) continue;
     std::vector<Interval> lacking = state.visited.complement(Interval{0, options_.records});
     if (lacking.empty()) continue;
-    leases.push_back(make_block(epoch, std::move(lacking)));
+    add_blocks(epoch, lacking, leases);
     return true;
   }
   return false;
@@ -81,7 +92,7 @@ StepBlocks::Grants StepBlocks::next() {
     if (!unfinished_.empty()) {
       const std::uint32_t epoch = unfinished_.front();
       unfinished_.pop_front();
-      grants.leases.push_back(make_block(epoch, open_[epoch].visited.complement(Interval{0, options_.records})));
+      add_blocks(epoch, open_[epoch].visited.complement(Interval{0, options_.records}), grants.leases);
       continue;
     }
     if (options_.may_be_late && append_holes(grants.leases)) continue;

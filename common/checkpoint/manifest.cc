@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/bounded_json.h"
+#include "common/bounds.h"
 #include "common/checkpoint/checksum.h"
 
 namespace disttrain::checkpoint {
@@ -164,6 +165,10 @@ void check(const Manifest& manifest) {
   expect(manifest.files.size() >= manifest.shards.size(), "it lists fewer files than shards");
   expect(!manifest.has_average || manifest.slots > 0, "it has an average, but no slots");
   expect(manifest.slots <= 16, "it has " + std::to_string(manifest.slots) + " slots");
+  for (const EpochLedger& entry : manifest.pacer.ledger)
+    expect(may_be_in_ledger(entry.epoch, manifest.pacer.complete_epochs),
+           "its ledger has epoch " + std::to_string(entry.epoch) + ", although only " +
+               std::to_string(manifest.pacer.complete_epochs) + " are complete");
   std::vector<std::uint64_t> words(manifest.shards.size(), 0);
   for (const VariableEntry& variable : manifest.variables) {
     const std::uint64_t element = element_words(variable);

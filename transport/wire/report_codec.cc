@@ -82,6 +82,9 @@ PacerReport read(schema::PacerReport::Reader r) {
   std::size_t intervals = 0;
   for (auto epoch : bounded(r.getLedger(), kMaxEpochs, "epochs")) {
     m.ledger.push_back(read(epoch));
+    if (!may_be_in_ledger(m.ledger.back().epoch, m.complete_epochs))
+      malformed("a ledger with " + std::to_string(m.complete_epochs) + " complete epochs has epoch " +
+                std::to_string(m.ledger.back().epoch));
     intervals += m.ledger.back().visited.size();
     read_number(intervals, kMaxIntervals, "the number of intervals in a ledger");
   }

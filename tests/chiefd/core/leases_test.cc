@@ -9,6 +9,7 @@
 #include "chiefd/core/lending.h"
 #include "chiefd/core/record_leases.h"
 #include "chiefd/core/step_blocks.h"
+#include "common/bounds.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -194,6 +195,25 @@ TEST(StepBlocks, LongEpochsAreGrantedOneAhead) {
   EXPECT_TRUE(blocks.next().leases.empty());
   blocks.note_ledger(Step(500'000), 1, {});
   EXPECT_EQ(blocks.next().leases.size(), 1u);
+}
+
+// A push has a limit for the pieces of its batch.
+TEST(StepBlocks, RecordsInManyPiecesAreLentInSeveralBlocks) {
+  EpochLedger ledger{0, {}};
+  for (std::uint64_t i = 0; i < 5000; ++i) ledger.visited.push_back(Interval{2 * i, 2 * i + 1});
+  StepBlocks blocks(options(10'000, 4096, 1, 1), {Step(7), 0, {ledger}, LeaseId(9)});
+  const StepBlocks::Grants grants = blocks.next();
+  EXPECT_TRUE(grants.last);
+  ASSERT_EQ(grants.leases.size(), 3u);
+  std::uint64_t records = 0;
+  Step next(8);
+  for (const Lease& lease : grants.leases) {
+    EXPECT_LE(lease.positions.size(), kMaxVisited);
+    EXPECT_EQ(lease.first_step, next);
+    next = Step(next.value + lease.steps);
+    for (const Interval& interval : lease.positions) records += interval.end - interval.begin;
+  }
+  EXPECT_EQ(records, 5000u);
 }
 
 // A synchronous job. Some gradients, drawn at random, come too late for their step.

@@ -132,6 +132,13 @@ TEST(ControlCodec, ValuesThatMakeNoSenseAreRefusedByTheReader) {
   auto ledger = filled<Heartbeat>();
   ledger.pacer->ledger[0].visited = {{0, 5}, {5, 9}};
   EXPECT_NE(why_refused(ledger).find("must ascend with gaps"), std::string::npos);
+  // The chief would open all epochs before this one.
+  for (const std::uint32_t epoch : {UINT32_MAX, UINT32_MAX - 1, std::uint32_t{3 + kMaxEpochs}}) {
+    auto far = filled<Heartbeat>();
+    far.pacer->complete_epochs = epoch == UINT32_MAX ? UINT32_MAX : 3;
+    far.pacer->ledger[0].epoch = epoch;
+    EXPECT_NE(why_refused(far).find("complete epochs has epoch"), std::string::npos) << epoch;
+  }
 
   auto model = filled<JobDescribed>();
   model.model.variables[0].shape = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
