@@ -72,7 +72,7 @@ Lending::Loans Lending::lend(const std::vector<Member>& roster, std::size_t work
   for (auto it = waiting_.begin(); it != waiting_.end() && workers > 0;) {
     const auto& [worker, rate] = *it;
     std::optional<Lease> lease;
-    if (!is_over_ && told_last_.count(worker) == 0)
+    if (!is_over_ && told_last_.count(worker) == 0 && !leases_->has_most(worker))
       lease = leases_->lend(worker, rate, static_cast<std::uint32_t>(workers));
     if (lease) {
       loans.loans.push_back(Loan{{worker}, std::move(*lease), false});

@@ -10,6 +10,8 @@ namespace {
 
 // Records are lent from at most this many incomplete epochs. This limits the size of the ledger if a worker is slow.
 constexpr std::uint32_t kMaxOpenEpochs = 8;
+// It is far more than a worker can work through until the pacer's next report.
+constexpr std::size_t kMaxLeasesOfOne = 1000;
 // The most intervals of a lease. With so many, a lease still fits into a control message of 64 KiB.
 constexpr std::size_t kMaxIntervals = 1000;
 constexpr double kLongestSeconds = 60.0;
@@ -137,6 +139,13 @@ void RecordLeases::give_back(const Member& from) {
     }
     it = held_.erase(it);
   }
+}
+
+bool RecordLeases::has_most(const Member& borrower) const {
+  if (held_.size() < kMaxLeasesOfOne) return false;
+  const auto count = std::count_if(held_.begin(), held_.end(),
+                                   [&borrower](const auto& entry) { return entry.second.borrower == borrower; });
+  return static_cast<std::size_t>(count) >= kMaxLeasesOfOne;
 }
 
 std::vector<Lease> RecordLeases::held_by(const Member& borrower) const {

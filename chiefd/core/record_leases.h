@@ -50,6 +50,9 @@ class RecordLeases {
 
   // The leases of this worker that have unvisited positions, oldest first.
   std::vector<Lease> held_by(const Member& borrower) const;
+  // True if the borrower has as many open leases as one worker may have, so that all workers' fit into one record of
+  // the journal. A worker that works through its leases never has.
+  bool has_most(const Member& borrower) const;
 
   // All leases that have unvisited positions.
   std::vector<LeaseId> open() const;

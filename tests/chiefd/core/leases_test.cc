@@ -89,6 +89,21 @@ TEST(RecordLeases, EpochIsLentOnceInMultiplesOfTheBatch) {
   EXPECT_TRUE(leases.complete());
 }
 
+// A faulty worker asks again and again.
+TEST(RecordLeases, WorkerHasAtMostAThousandOpenLeases) {
+  RecordLeases leases(1'000'000, 1, 0);
+  const Member greedy{TaskId{Role::kWorker, 0}, Incarnation(1)};
+  const Member other{TaskId{Role::kWorker, 1}, Incarnation(2)};
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(leases.has_most(greedy));
+    ASSERT_TRUE(leases.lend(greedy, 1e-9, 2));
+  }
+  EXPECT_TRUE(leases.has_most(greedy));
+  EXPECT_FALSE(leases.has_most(other));
+  leases.note_ledger(0, {EpochLedger{0, {Interval{0, 1}}}});
+  EXPECT_FALSE(leases.has_most(greedy)) << "one is worked through";
+}
+
 TEST(RecordLeases, SizeIsASixtiethOfAnHourOrAFairPart) {
   RecordLeases slow(1'000'000, 10, 1);
   EXPECT_EQ(size_of(*slow.lend(lessee(0, 1), 100, 2)), 6000u);  // 60 s at 100 per second
