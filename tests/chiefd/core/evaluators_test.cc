@@ -42,6 +42,16 @@ class EvaluatorsTest : public TrainingTest {
     say(evaluator(index), evaluated);
   }
   std::string path(std::size_t index) const { return kept_.at(index).path; }
+  // Trains a job until it finishes early.
+  JobId train_early() {
+    const JobId job = train_with(1, every_100(1));
+    for (const std::uint64_t step : {100, 200}) {
+      report_pacer(step, 0);
+      evaluate(job, 0.5);
+    }
+    EXPECT_EQ(status(job).state, JobState::kStopping);
+    return job;
+  }
 };
 
 TEST_F(EvaluatorsTest, EachCheckpointIsEvaluatedOnceAndTheOldestComesFirst) {
@@ -147,6 +157,23 @@ TEST_F(EvaluatorsTest, AJobThatFinishesEarlyDoesSoAfterARestartOfTheChief) {
   EXPECT_EQ(status(job).state, JobState::kStopping);
   finish(job, worker(0));
   EXPECT_EQ(status(job).state, JobState::kFinished) << status(job).reason;
+}
+
+TEST_F(EvaluatorsTest, StopOfAJobThatFinishesEarlyIsForGood) {
+  const JobId job = train_early();
+  step(chiefd::Stop{ClientId(2), "", false, "ada"});
+  kill(ps(0));
+  EXPECT_EQ(status(job).state, JobState::kStopped) << "it doesn't roll back: " << status(job).reason;
+}
+
+TEST_F(EvaluatorsTest, StopOfAJobThatFinishesEarlyIsNotForgottenByTheNextChief) {
+  const JobId job = train_early();
+  step(chiefd::Stop{ClientId(2), "", false, "ada"});
+  restart_chief();
+  for (const TaskId task : {ps(0), ps(1), worker(0)}) hello_again(task);
+  pass(seconds(1));
+  finish(job, worker(0));
+  EXPECT_EQ(status(job).state, JobState::kStopped) << status(job).reason;
 }
 
 TEST_F(EvaluatorsTest, TheBestCheckpointsArePinnedAndTheBestOneExported) {

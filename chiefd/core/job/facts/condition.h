@@ -36,8 +36,6 @@ class Condition {
   bool finishes_early() const { return is_stopping_ && finishes_early_; }
   // The job doesn't stop any more. Either the workers have finished, or the job rolls back and finishes early later.
   void end_stopping() { is_stopping_ = false; }
-  // The state in which a job that is stopping ends.
-  JobState stopped_state() const { return finishes_early_ ? JobState::kFinished : JobState::kStopped; }
   // Why the job is being stopped or closed.
   const std::string& end_reason() const { return end_reason_; }
   void end_for(std::string reason) { end_reason_ = std::move(reason); }

@@ -57,10 +57,12 @@ void stop(JobFacts& job, Turn& turn, const std::string& user) {
 }
 
 void stop_steps(JobFacts& job, Turn& turn, const std::string& reason, bool ends_by_itself) {
+  const bool finished_early = job.condition.finishes_early();
   job.condition.begin_stopping(reason);
   if (job.attempts.is_holding()) interrupt_attempt(job, turn, reason);
   const std::string at = job.condition.reason();
   set_state(job, turn, JobState::kStopping, reason);
+  if (finished_early) journal_state(job, turn);  // the state isn't new
   if (ends_by_itself)
     job.condition.explain(job.condition.reason() + "; " + at);
   else
@@ -85,6 +87,11 @@ void end_steps(JobFacts& job, Turn& turn) {
   for (const Member& worker : job.workers.unfinished())
     job.held.send_behind_all(turn, worker.task, StopJob{job.setup.id, job.generation.number()});
   check_end(job, turn);
+}
+
+void stop_without(JobFacts& job, Turn& turn, const StopWithout& verdict) {
+  for (const Member& worker : verdict.workers)
+    if (job.stage.is(Stage::kTrain)) lose_worker(job, turn, worker, verdict.why);  // the loss of the last one settles
 }
 
 void kill(JobFacts& job, Turn& turn, const std::string& user) {

@@ -47,6 +47,8 @@ void on_tick(JobFacts& job, Turn& turn);
 // when that state is durable. While the job is being stopped, kPaused becomes kStopping. Otherwise a restarted chief
 // would find kPaused in the journal, and wouldn't know that the job is being stopped.
 void set_state(JobFacts& job, Turn& turn, JobState state, std::string reason);
+// Journals and reports the state as it is. For a state that isn't new, but whose reason a restarted chief must know.
+void journal_state(JobFacts& job, Turn& turn);
 // Reports an event of the job, for `disttrain events` and the log. `level` as in LogLine. `task`, `cause`: see
 // EventRecord.
 void tell(const JobFacts& job, Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
@@ -358,6 +360,8 @@ void stop_steps(JobFacts& job, Turn& turn, const std::string& reason, bool ends_
 // Lets a job that trains finish before it has done all its steps. Does nothing if it doesn't train, or is stopping
 // already.
 void stop_early(JobFacts& job, Turn& turn, const std::string& reason);
+// The job stops without these workers.
+void stop_without(JobFacts& job, Turn& turn, const StopWithout& verdict);
 // Tells the workers of a job that is being stopped to finish their steps.
 void end_steps(JobFacts& job, Turn& turn);
 void kill(JobFacts& job, Turn& turn, const std::string& user);

@@ -160,14 +160,18 @@ void take_up(JobFacts& job, Turn& turn, const JournaledJob& journaled) {
   job.generation.restore_number(record.generation);
   recall_progress(job, journaled);
   const std::string early_end = journaled.evaluations ? journaled.evaluations->early_end : "";
+  // A client may have stopped the job while it finished early. The reason of the state then isn't that of the early
+  // end.
+  const bool was_stopped = journaled.state == JobState::kStopping && journaled.reason != early_end;
   const bool finishes_early = !early_end.empty() && journaled.is_training && !job.rollbacks.current();
-  if (finishes_early) {
+  if (was_stopped) {
+    job.condition.begin_stopping(journaled.reason);
+  } else if (finishes_early) {
     job.condition.set(JobState::kStopping, early_end);
     job.condition.begin_stopping(early_end, true);
-  } else if (journaled.state == JobState::kStopping && early_end.empty())
-    job.condition.begin_stopping(journaled.reason);
-  else
+  } else {
     job.condition.end_for(journaled.reason);
+  }
   job.generation.init_from(record.init_path);
   // FindInit also protects the checkpoint at this path from removal.
   if (!record.init_path.empty()) turn.folder_work(job.setup.id, turn.next_ticket(), FindInit{record.init_path});

@@ -10,7 +10,11 @@ void set_state(JobFacts& job, Turn& turn, JobState state, std::string reason) {
   if (job.condition.is_stopping() && state == JobState::kPaused) state = JobState::kStopping;
   const bool is_new = state != job.condition.state();
   job.condition.set(state, std::move(reason));
-  if (!is_new) return;
+  if (is_new) journal_state(job, turn);
+}
+
+void journal_state(JobFacts& job, Turn& turn) {
+  const JobState state = job.condition.state();
   const Ticket ticket = turn.persist(StateRecord{job.setup.id, state, job.condition.reason()});
   if (is_final(state)) job.held.hold(ticket, JobEnded{job.setup.id});
   if (state == JobState::kStopping) job.held.watch(ticket);  // the workers are told when it is durable

@@ -52,6 +52,7 @@ void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict) {
                  [&](const Close& v) { close_job(job, turn, v.end, v.reason); },
                  [&](const Release& v) { release(job, turn, v.reason); },
                  [&](const StopSteps& v) { stop_steps(job, turn, v.reason, v.ends_by_itself); },
+                 [&](const StopWithout& v) { stop_without(job, turn, v); },
                  [&](const Settle&) { settle(job, turn); },
                  [&](const ShareRest& v) { share_rest(job, turn, v); },
                  [&](const FinishEvaluation&) { finish_evaluation(job, turn); },

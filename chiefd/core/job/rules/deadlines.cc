@@ -8,13 +8,15 @@
 #include "chiefd/core/job/views/evaluations.h"
 #include "chiefd/core/job/views/members.h"
 #include "chiefd/core/job/views/start.h"
+#include "chiefd/core/job/views/workers.h"
 #include "common/format_duration.h"
+#include "common/timeouts.h"
 
 namespace disttrain::chiefd::rules {
 namespace {
 
-// When the awaited tasks last made progress. Progress of one task is enough: for example, a ps whose shards are ready
-// makes no progress while it waits for the pacer, which may still restore.
+// When the awaited tasks last made progress; Instant() if they have made none. Progress of one task is enough: for
+// example, a ps whose shards are ready makes no progress while it waits for the pacer, which may still restore.
 Instant newest_progress(const JobFacts& job, const Tasks& tasks) {
   if (job.stage.is(Stage::kRegather)) return views::newest_work(job, tasks, job.candidates.invited_members());
   if (views::awaits_evaluators(job)) return views::newest_evaluation_work(job, tasks);
@@ -58,12 +60,25 @@ Verdict settle(const JobFacts& job, const Tasks& tasks, Instant now) {
   return Recover{{pacer.task, "it heartbeats, but didn't report its last step in time"}};
 }
 
+// The workers of a job that is being stopped haven't ended their steps. While a ps is silent they can't, and the time
+// limit for silent tasks decides. A worker that evaluates has the time that an evaluation has. After that the job stops
+// without these workers, so that it can still take its last checkpoint.
+Verdict stop(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const Duration limit = std::max(job.setup.timeouts.close, job.setup.config().job.stall_timeout);
+  if (job.pauses.is_any_silent()) return WaitAgain{now + limit};
+  const Instant evaluated = job.stage.since() + job.setup.config().job.stall_timeout * kEvaluationPatience;
+  if (views::is_evaluating(job, tasks) && now < evaluated) return WaitAgain{std::min(now + limit, evaluated)};
+  const auto& late = job.workers.unfinished();
+  return StopWithout{{late.begin(), late.end()}, "it didn't reach the end of its step in time"};
+}
+
 }  // namespace
 
 // This function is long because it has a case for each stage.
 Verdict at_deadline(const JobFacts& job, const Tasks& tasks, Instant now) {
   const Duration limit = job.setup.timeouts.setup;
-  if (const Instant until = newest_progress(job, tasks) + limit; now < until) return Extend{until};
+  const Instant worked = newest_progress(job, tasks);
+  if (worked != Instant() && now < worked + limit) return Extend{worked + limit};
   const std::string within = format_duration(limit);
   const auto fail = [](const std::string& why) { return Fail{Error{ErrorCode::kFailed, why}}; };
   switch (job.stage.at()) {
@@ -91,9 +106,7 @@ Verdict at_deadline(const JobFacts& job, const Tasks& tasks, Instant now) {
     case Stage::kRoster:
       return give_up(job, tasks, now, "didn't take the roster");
     case Stage::kTrain:
-      if (!job.condition.is_stopping()) return Stay{};
-      return Close{job.condition.stopped_state(),
-                   job.condition.end_reason() + "; not every worker reached the end of a step in time"};
+      return job.condition.is_stopping() ? stop(job, tasks, now) : Verdict(Stay{});
     case Stage::kSettle:
       return settle(job, tasks, now);
     case Stage::kEvaluate:

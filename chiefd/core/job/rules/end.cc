@@ -32,7 +32,9 @@ bool may_go_in_training(const JobFacts& job, const Member& member) {
 // stop. In the stages kSettle and kFinalCut the job is about to end anyway. After a restart of the chief (stage
 // kReclaim) the stop waits until the tasks are back.
 Verdict stopped_by_client(const JobFacts& job, const std::string& reason) {
-  if (job.condition.has_ended() || job.stage.is(Stage::kClose) || job.condition.is_stopping()) return Stay{};
+  // A job that finishes early would train on after a rollback. A client's stop is for good.
+  const bool is_stopped = job.condition.is_stopping() && !job.condition.finishes_early();
+  if (job.condition.has_ended() || job.stage.is(Stage::kClose) || is_stopped) return Stay{};
   if (job.stage.is(Stage::kQueued)) return Release{reason};
   const bool ends_by_itself =
       job.stage.is(Stage::kReclaim) || job.stage.is(Stage::kSettle) || job.stage.is(Stage::kFinalCut);

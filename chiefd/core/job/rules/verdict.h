@@ -49,6 +49,11 @@ struct StopSteps {
   std::string reason;
   bool ends_by_itself = false;
 };
+// The job is being stopped, and these workers don't end their steps.
+struct StopWithout {
+  std::vector<Member> workers;
+  std::string why;
+};
 // All workers have finished, so the pacer sends its last report.
 struct Settle {};
 // Workers have finished, but records of lost workers are left. `roster`: the workers that haven't finished, which do
@@ -231,7 +236,7 @@ struct SetCheckpointAside {
 struct LeaveBehind {};
 
 using Verdict =
-    std::variant<Stay, Fail, Recover, RollBack, StartOver, Close, Release, StopSteps, Settle, ShareRest,
+    std::variant<Stay, Fail, Recover, RollBack, StartOver, Close, Release, StopSteps, StopWithout, Settle, ShareRest,
                  FinishEvaluation, Extend, WaitAgain, PauseForPs, PauseForWorkers, EndShortage, PauseForDisk,
                  EndDiskPause, Await, Describe, AskOthers, SetFirstRoster, StartWithOthers, GatherAgain, TakeCheckpoint,
                  TakeLastCheckpoint, EvaluateLast, GiveUpAttempt, Commit, Lose, EndWithout, Reclaim, AwaitAgain,

@@ -85,10 +85,41 @@ TEST_F(DeadlinesRule, ProgressOfOneAwaitedTaskExtendsTheStage) {
   EXPECT_EQ(verdict(), "fail: ps/0: it heartbeats, but didn't create its shards, and has stood still for 120 s");
 }
 
-TEST_F(DeadlinesRule, JobThatStopsEndsWithoutTheStepsOfAll) {
+TEST_F(DeadlinesRule, JobThatStopsDoesSoWithoutTheStepsOfAll) {
+  for (const bool is_early : {false, true}) {
+    make_job_at(Stage::kTrain);
+    job_->workers.finish(member(worker(1)));
+    job_->condition.begin_stopping("stopped by ann", is_early);
+    EXPECT_EQ(verdict(), "stop without worker/0 worker/2: it didn't reach the end of its step in time");
+  }
+}
+
+TEST_F(DeadlinesRule, JobThatStopsWaitsForASilentPs) {
   make_job_at(Stage::kTrain);
   job_->condition.begin_stopping("stopped by ann");
-  EXPECT_EQ(verdict(), "close as stopped: stopped by ann; not every worker reached the end of a step in time");
+  job_->pauses.note_silent(ps(1), Silence{now_});
+  EXPECT_EQ(verdict(), "wait again");
+}
+
+TEST_F(DeadlinesRule, JobThatStopsGivesAnEvaluationItsTime) {
+  config_.job.stall_timeout = std::chrono::seconds(60);
+  make_job_at(Stage::kTrain);
+  job_->condition.begin_stopping("stopped by ann");
+  job_->stage.wait_since(now_);
+  Heartbeat heartbeat;
+  heartbeat.phase = Phase::kEvaluate;
+  tasks_.hear(now_, member(worker(0)), heartbeat, findings_);
+  now_ += std::chrono::seconds(599);
+  EXPECT_EQ(verdict(), "wait again");
+  now_ += std::chrono::seconds(1);
+  EXPECT_EQ(verdict(), "stop without worker/0 worker/1 worker/2: it didn't reach the end of its step in time");
+}
+
+// The clock is the host's uptime.
+TEST_F(DeadlinesRule, TaskWithoutProgressHasNoMoreTimeOnAHostThatHasJustBooted) {
+  now_ = Instant(std::chrono::seconds(20));
+  make_job_at(Stage::kClose);
+  EXPECT_EQ(verdict(), "leave behind");
 }
 
 TEST_F(DeadlinesRule, LastReportOfThePacer) {

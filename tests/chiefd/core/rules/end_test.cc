@@ -36,6 +36,9 @@ TEST_F(EndRule, StopByAClient) {
   make_job_at(Stage::kTrain);
   job_->condition.begin_stopping("stopped by bob");
   EXPECT_EQ(text(rules::stopped_by_client(*job_, "stopped by ann")), "stay");
+  job_->condition.begin_stopping("its loss gets no better", true);
+  EXPECT_EQ(text(rules::stopped_by_client(*job_, "stopped by ann")), "stop steps: stopped by ann")
+      << "after a rollback a job that finishes early would train on";
 }
 
 TEST_F(EndRule, KillByAClient) {

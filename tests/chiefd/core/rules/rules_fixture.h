@@ -131,6 +131,7 @@ class RuleTest : public testing::Test {
   static std::string text_of(const StopSteps& v) {
     return std::string("stop steps") + (v.ends_by_itself ? " (later): " : ": ") + v.reason;
   }
+  static std::string text_of(const StopWithout& v) { return "stop without" + names(v.workers) + ": " + v.why; }
   static std::string text_of(const Settle&) { return "settle"; }
   static std::string text_of(const ShareRest& v) { return "share rest among" + names(v.roster); }
   static std::string text_of(const FinishEvaluation&) { return "finish evaluation"; }
