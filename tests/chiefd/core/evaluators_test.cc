@@ -263,6 +263,20 @@ TEST_F(EvaluatorsTest, IfNoEvaluatorIsThereAtTheEndAWorkerEvaluates) {
   EXPECT_EQ(status(job).state, JobState::kFinished);
 }
 
+// The older checkpoint still waits for an evaluation then.
+TEST_F(EvaluatorsTest, JobWaitsOnceForEvaluatorsThatStayAway) {
+  const JobId job = train_with(1, every_100());
+  lend_all(job);
+  kill(evaluator(0));
+  report_pacer(100, 0);
+  report_pacer(200, 1);
+  finish(job, worker(0));
+  pass(seconds(40));
+  ASSERT_EQ(sent<Evaluate>(worker(0)).size(), 1u);
+  say(worker(0), Evaluated{job, generation(job), Step(200), true, 0.5, {}, 10});
+  EXPECT_EQ(status(job).state, JobState::kFinished) << status(job).reason;
+}
+
 TEST_F(EvaluatorsTest, WithoutCheckpointsAWorkerEvaluatesAndTheStatusSaysWhy) {
   JobConfig config = every_100();
   config.checkpoint = CheckpointSection();

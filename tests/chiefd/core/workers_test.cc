@@ -187,6 +187,32 @@ TEST_F(WorkersTest, WorkersThatHaveFinishedCountForMinWorkers) {
   EXPECT_EQ(status(job).state, JobState::kRunning) << status(job).reason;
 }
 
+// It was invited, and doesn't take part yet.
+TEST_F(WorkersTest, JobEndsAsSoonAsAWorkerThatPreparesHasReleasedIt) {
+  const JobId job = train(job_config("a"));
+  kill(worker(1));
+  obedient_ = false;
+  restart(worker(1));
+  ASSERT_EQ(sent<DescribeJob>(worker(1)).size(), 1u);
+  step(chiefd::Stop{ClientId(2), "", true, "ada"});
+  for (const TaskId task : {ps(0), ps(1), worker(0)}) say(task, JobClosed{job});
+  EXPECT_TRUE(ended_.empty());
+  say(worker(1), JobClosed{job});
+  EXPECT_EQ(ended_, std::vector<JobId>{job});
+}
+
+// A faulty worker: nobody owns a shard yet.
+TEST_F(WorkersTest, RosterThatAWorkerSaysItHasAppliedIsNone) {
+  JobConfig config = job_config("a");
+  config.checkpoint.directory = "/checkpoints";
+  folder_is_held_ = true;
+  start_chief(2, 1);
+  hello_all();
+  const JobId job = submit(config);
+  say(worker(0), RosterApplied{job, Generation(), RosterVersion(1), Step(), PacerReport()});
+  EXPECT_EQ(status(job).state, JobState::kStarting) << status(job).reason;
+}
+
 TEST_F(WorkersTest, JobWithAllRecordsVisitedWaitsForNoWorker) {
   JobConfig config = job_config("a");
   config.job.min_workers = 2;

@@ -39,6 +39,7 @@ struct EvaluationFacts {
   std::optional<Ticket> listing;  // of the KeepBest that is under way
   bool is_kept = true;            // the folder keeps the book as it is now, or will when the listing is done
   bool awaits_all = false;        // the job has done its steps and waits for the evaluators
+  bool is_given_up = false;       // the job has done its steps and waits for no evaluator any more
   Instant awaits_since;
   std::uint32_t lost_at_end = 0;  // evaluators that were lost with an order while the job waited for them
 

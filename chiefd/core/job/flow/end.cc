@@ -108,6 +108,7 @@ void fail_job(JobFacts& job, Turn& turn, Error error, std::optional<TaskId> root
 
 void settle(JobFacts& job, Turn& turn) {
   job.stage.enter(Stage::kSettle);
+  job.evaluations.is_given_up = false;
   job.pauses.end_shortage();
   if (job.attempts.is_holding()) interrupt_attempt(job, turn, "the job has done all its steps");
   const Member& pacer = job.generation.pacer();
@@ -193,6 +194,10 @@ void begin_closing(JobFacts& job, Turn& turn) {
     (in_order && member.task.role == Role::kPs ? job.closing.to_close : first).push_back(member);
   tell_to_close(job, turn, first);
   if (!job.stage.awaits_anyone()) finish_closing(job, turn);
+}
+
+void on_released(JobFacts& job, Turn& turn, const Member& member) {
+  if (job.stage.answered(member)) finish_closing(job, turn);
 }
 
 void finish_closing(JobFacts& job, Turn& turn) {

@@ -309,7 +309,7 @@ void on_evaluated_by_worker(JobFacts& job, Turn& turn, const Evaluated& evaluate
 }
 
 bool await_evaluations(JobFacts& job, Turn& turn) {
-  if (!job.setup.uses_evaluators() || views::are_all_evaluated(job)) return false;
+  if (!job.setup.uses_evaluators() || job.evaluations.is_given_up || views::are_all_evaluated(job)) return false;
   job.evaluations.awaits_all = true;
   job.evaluations.awaits_since = turn.now;
   job.evaluations.lost_at_end = 0;
@@ -327,6 +327,7 @@ void give_up_evaluators(JobFacts& job, Turn& turn, const std::string& why) {
   job.warnings.add(text);
   tell(job, turn, "evaluation_failed", 3, text);
   job.evaluations.awaits_all = false;
+  job.evaluations.is_given_up = true;
   job.evaluations.orders.clear();
   finish_evaluation(job, turn);
 }

@@ -55,7 +55,7 @@ void on_message_of_member(JobFacts& job, Turn& turn, const Member& from, const F
                    if (is_mine(m)) on_opened(job, turn, from, m);
                  },
                  [&](const RosterApplied& m) {
-                   if (is_mine(m) && from == job.generation.pacer()) on_roster_applied(job, turn, m);
+                   if (is_mine(m) && job.generation.owns(from, ShardId(0))) on_roster_applied(job, turn, m);
                  },
                  [&](const LeaseRequest& m) {
                    if (is_mine(m) && trains) on_lease_request(job, turn, from, m);
@@ -69,9 +69,7 @@ void on_message_of_member(JobFacts& job, Turn& turn, const Member& from, const F
                  [&](const Evaluated& m) {
                    if (is_mine(m)) on_evaluated(job, turn, from, m);
                  },
-                 [&](const JobClosed&) {
-                   if (job.stage.is(Stage::kClose) && job.stage.answered(from)) finish_closing(job, turn);
-                 },
+                 [](const JobClosed&) {},  // it counts only in stage kClose, from any task
                  [&](const Accusation& m) { on_accusation(job, turn, from, m); },
                  [&](const Heartbeat& m) {
                    if (is_mine(m)) on_heartbeat(job, turn, from, m);
@@ -139,6 +137,8 @@ void on_message(JobFacts& job, Turn& turn, const Member& from, const FromTask& m
     return job.stage.is(Stage::kDescribe) ? on_described(job, turn, from, *described)
                                           : on_invited_described(job, turn, from, *described);
   if (const auto* failed = std::get_if<TaskFailed>(&message)) return on_task_failed(job, turn, from, *failed);
+  // Also a worker that was invited but isn't in the roster releases the job.
+  if (job.stage.is(Stage::kClose) && std::holds_alternative<JobClosed>(message)) return on_released(job, turn, from);
   if (views::uses(job, from))
     on_message_of_member(job, turn, from, message);
   else

@@ -384,6 +384,8 @@ void close_job(JobFacts& job, Turn& turn, JobState end, const std::string& reaso
 // Called when the job's end is durable. A chief that is restarted later then knows that the job has ended, although
 // tasks may still hold the job.
 void begin_closing(JobFacts& job, Turn& turn);
+// In stage kClose: this task has released the job, or is gone.
+void on_released(JobFacts& job, Turn& turn, const Member& member);
 // Called when all tasks that were told to close have answered or are out of time. If the ps tasks weren't told yet,
 // because the workers close first, tells them. Otherwise releases the job.
 void finish_closing(JobFacts& job, Turn& turn);

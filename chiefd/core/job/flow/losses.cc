@@ -13,11 +13,8 @@ namespace disttrain::chiefd::flow {
 void on_loss(JobFacts& job, Turn& turn, const Finding& finding) {
   const Member& member = finding.member;
   if (job.stage.is(Stage::kRegather)) return regather(job, turn);
+  if (job.stage.is(Stage::kClose)) return on_released(job, turn, member);
   if (!views::uses(job, member)) return;
-  if (job.stage.is(Stage::kClose)) {
-    if (job.stage.answered(member)) finish_closing(job, turn);
-    return;
-  }
   if (job.generation.is_owner(member)) return carry_out(job, turn, rules::lost_owner(job, finding));
   if (job.stage.is(Stage::kReclaim) && finding.was_told_to_end) job.reclaim.told_to_end.insert(to_string(member.task));
   carry_out(job, turn, rules::lost_worker(job, turn.tasks, turn.now, finding));

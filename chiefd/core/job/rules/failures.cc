@@ -36,7 +36,9 @@ Verdict failed_to_join(const JobFacts& job, const Tasks& tasks, Instant now, con
 Verdict failed(const JobFacts& job, const Tasks& tasks, Instant now, const Member& from, const TaskFailed& failed) {
   const Error error{failed.code, failed.reason};
   // While the job gives a generation up, tasks of this generation fail as a consequence. So their failures are ignored.
-  const bool is_giving_up = job.stage.is(Stage::kRegather) || job.stage.is(Stage::kFind) ||
+  // Before the first generation, a failure is that of a description that the job no longer waits for.
+  const bool is_giving_up = job.stage.is(Stage::kGather) || job.stage.is(Stage::kDescribe) ||
+                            job.stage.is(Stage::kRegather) || job.stage.is(Stage::kFind) ||
                             job.stage.is(Stage::kGeneration) || job.stage.is(Stage::kFolder) ||
                             job.stage.is(Stage::kInit);
   if (!views::uses(job, from) || failed.generation != job.generation.number() || is_giving_up) return Stay{};

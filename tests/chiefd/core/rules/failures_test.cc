@@ -23,6 +23,9 @@ TEST_F(FailuresRule, ByStageTaskAndCode) {
     const char* verdict;
   };
   const Case cases[] = {
+      // No generation yet: a description that the job no longer waits for has failed.
+      {Stage::kGather, worker(0), ErrorCode::kNoInput, "stay"},
+      {Stage::kDescribe, worker(0), ErrorCode::kNoInput, "stay"},
       // A generation that is given up: its tasks fail as a consequence.
       {Stage::kRegather, worker(0), ErrorCode::kConfig, "stay"},
       {Stage::kFind, ps(0), ErrorCode::kFailed, "stay"},
