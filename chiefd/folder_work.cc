@@ -79,7 +79,7 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
   point.records = open.manifest.records;
   for (const auto& file : open.manifest.files) point.bytes += file.bytes;
   for (const WorkerEntry& worker : open.manifest.shards.front().workers)
-    point.worker_clocks[worker.worker.task] = worker.clock;
+    point.batches[worker.worker.task] = worker.batches;
   return point;
 }
 

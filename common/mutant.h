@@ -75,6 +75,7 @@ enum class Mutant {
   kJournalMarkUnread,
   kJournalNameNotSynced,
   kTwoChiefsOfOneTerm,
+  kOwnOrderForgotten,
 };
 
 inline Mutant planted_mutant = Mutant::kNone;

@@ -81,6 +81,15 @@ PacerReport ShardOrigin::report() const {
   return checkpoint_ ? checkpoint::report_of(checkpoint_->manifest) : PacerReport();
 }
 
+std::optional<std::map<TaskId, Step>> ShardOrigin::own_orders(const ShardJob& job) const {
+  if (job.config.data.sharding != Sharding::kNone) return std::nullopt;
+  std::map<TaskId, Step> batches;
+  if (checkpoint_)
+    for (const WorkerEntry& worker : checkpoint_->manifest.shards.front().workers)
+      batches[worker.worker.task] = worker.batches;
+  return batches;
+}
+
 Status ShardOrigin::fill(checkpoint::Files& files, const ShardJob& job, ShardId shard, ShardStore& store,
                          const checkpoint::IsCancelled& is_cancelled) const {
   if (!checkpoint_ && (job.init_path.empty() || DISTTRAIN_MUTANT(kInitIgnored))) return {};

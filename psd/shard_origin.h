@@ -3,6 +3,7 @@
 // shard that isn't in service yet may call it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -24,6 +25,8 @@ class ShardOrigin {
 
   // The pacer's report in the restored checkpoint; without a checkpoint, the report at step 0.
   PacerReport report() const;
+  // ShardOptions::own_orders.
+  std::optional<std::map<TaskId, Step>> own_orders(const ShardJob& job) const;
   // Returns true if fill() sets all values from a checkpoint. Then the store needn't draw initial values.
   bool fills() const { return checkpoint_.has_value(); }
   // Returns true if the job's workers bring the first values, so fill() sets none.

@@ -28,6 +28,7 @@ ShardOptions options_of(const ShardJob& job, ShardId shard) {
 ShardOptions options_of(const ShardJob& job, ShardId shard, const ShardOrigin& origin) {
   ShardOptions options = options_of(job, shard);
   options.restored = origin.report();
+  options.own_orders = origin.own_orders(job);
   options.awaits_values = origin.awaits_values(job);
   return options;
 }
@@ -428,7 +429,8 @@ void ShardService::act_on(const Fenced& action) {
 }
 
 void ShardService::act_on(const RosterTaken& action) {
-  tell(wire::ControlMessage(RosterApplied{job_->job, job_->generation, action.version, action.step, action.pacer}));
+  tell(wire::ControlMessage(
+      RosterApplied{job_->job, job_->generation, action.version, action.step, action.pacer, action.batches}));
 }
 
 void ShardService::act_on(const ReportNow&) {

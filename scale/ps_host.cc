@@ -225,7 +225,7 @@ void PsHost::act(Shard&, const psd::SendNews& action) {
 }
 
 void PsHost::act(Shard&, const psd::RosterTaken& action) {
-  tell_chief(RosterApplied{job_, generation_, action.version, action.step, action.pacer});
+  tell_chief(RosterApplied{job_, generation_, action.version, action.step, action.pacer, action.batches});
 }
 
 void PsHost::act(Shard& shard, const psd::Fenced& action) {

@@ -57,6 +57,7 @@ JobFacts facts_of(const OpenJob& job, const JobConfig& config, const RunnerWorld
   facts.credits = world.cluster.transport.credits;
   facts.evaluates = job.evaluates;
   facts.clock = job.clock;
+  facts.batches = job.batches;
   facts.begins_early = begins_early;
   return facts;
 }
@@ -76,6 +77,14 @@ input::BucketOptions buckets_of(const JobConfig& config, const input::Dataset& t
   return {.batch = config.train.batch_size, .batches = config.data.bucket_window, .lengths = training.lengths()};
 }
 
+// The seed of the worker's own order. In sync the order belongs to the rank: whoever has the rank does its next batch.
+// In async and ssp it belongs to the task, because ranks change when workers come and go, and the task goes on after
+// the batches that it has done.
+std::uint64_t own_seed(const OpenJob& job, const JobConfig& config, Member self) {
+  const Rank rank = config.train.mode == Mode::kSync ? rank_of(job.roster, self) : Rank(self.task.index);
+  return input::own_order_seed(config.job.seed, rank);
+}
+
 input::OrderOptions order_of(const OpenJob& job, const PreparedJob& prepared, Member self) {
   const JobConfig& config = prepared.config;
   const bool own = config.data.sharding == Sharding::kNone;
@@ -83,7 +92,7 @@ input::OrderOptions order_of(const OpenJob& job, const PreparedJob& prepared, Me
           .shuffle = config.data.shuffle,
           .buffer = config.data.shuffle_buffer,
           .window = config.data.shuffle_window,
-          .seed = own ? input::own_order_seed(config.job.seed, rank_of(job.roster, self)) : config.job.seed,
+          .seed = own ? own_seed(job, config, self) : config.job.seed,
           .blocks = prepared.training->blocks(),
           .buckets = buckets_of(config, *prepared.training)};
 }

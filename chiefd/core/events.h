@@ -96,9 +96,10 @@ struct RestorePoint {
   Generation generation;
   Step step;
   PacerReport pacer;
-  std::uint64_t records = 0;             // the number of records in an epoch. 0: not known
-  std::map<TaskId, Step> worker_clocks;  // the number of steps that each worker itself had done
-  std::uint64_t bytes = 0;               // of its shards' files
+  std::uint64_t records = 0;  // the number of records in an epoch. 0: not known
+  // data.sharding = "none": how many batches of its own order each worker had done
+  std::map<TaskId, Step> batches;
+  std::uint64_t bytes = 0;  // of its shards' files
 };
 // What the evaluations of a job found, as the job's folder keeps it (chiefd/kept_evaluations.h). Of the record, the
 // job, the newest evaluation and the reason of an early end aren't kept.

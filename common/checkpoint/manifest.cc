@@ -69,7 +69,8 @@ OrderedJson to_json(const ShardEntry& shard) {
     workers.push_back({{"worker", worker.worker.task.index},
                        {"incarnation", hex(worker.worker.incarnation.value)},
                        {"last_sequence", worker.last.value},
-                       {"clock", worker.clock.value}});
+                       {"clock", worker.clock.value},
+                       {"batches", worker.batches.value}});
   return {{"version", shard.version.value}, {"elements", shard.words}, {"applied", workers}};
 }
 
@@ -130,7 +131,9 @@ ShardEntry shard_of(const Json& json) {
   for (const Json& entry : json.at("applied"))
     shard.workers.push_back({Member{TaskId{Role::kWorker, small_number(entry, "worker")},
                                     Incarnation(from_hex(text_of(entry, "incarnation")))},
-                             Sequence(number(entry, "last_sequence")), Step(number(entry, "clock"))});
+                             Sequence(number(entry, "last_sequence")), Step(number(entry, "clock")),
+                             // A manifest of an earlier version has no number of batches.
+                             Step(number(entry, entry.contains("batches") ? "batches" : "clock"))});
   return shard;
 }
 

@@ -34,11 +34,13 @@ struct FileEntry {
   bool operator==(const FileEntry&) const = default;
 };
 
-// A worker, and the last complete push of this worker that the shard had applied when it cut.
+// A worker, and its last complete push that the shard had applied when it cut. An absent worker: only task and batches.
 struct WorkerEntry {
   Member worker;
   Sequence last;
   Step clock;
+  // shard 0 of async and ssp with data.sharding = "none": how many batches of its order the worker has done; else clock
+  Step batches{};
 
   bool operator==(const WorkerEntry&) const = default;
 };

@@ -111,6 +111,8 @@ struct OpenJob {
   std::uint64_t train_hash = 0;
   bool evaluates = false;  // this worker does the evaluations during the training
   Step clock;              // start value of the worker's clock, which counts the worker's own steps
+  // data.sharding = "none": how many batches of its own order the worker has done, in this generation's history.
+  std::uint64_t batches = 0;
 };
 
 // The kinds of connections that a worker has to shards, as bits.
@@ -345,6 +347,13 @@ struct PacerReport {
   double learning_rate = 0.0;  // learning rate of the next update; 0 = not known yet
 };
 
+// How many batches of its own order a worker has done (data.sharding = "none").
+struct OwnBatches {
+  TaskId worker;
+  Step batches;
+  bool operator==(const OwnBatches&) const = default;
+};
+
 // The pacer's answer to SetRoster.
 struct RosterApplied {
   JobId job;
@@ -352,6 +361,9 @@ struct RosterApplied {
   RosterVersion version;
   Step step;          // the roster holds for all steps after this one
   PacerReport pacer;  // the pacer's figures at that step; the chief makes new leases from the ledger in it
+  // async and ssp with data.sharding = "none": how many batches of its own order each worker has done, also one that
+  // isn't in the roster
+  std::vector<OwnBatches> batches{};
 };
 
 // How much work a shard has done since it was made. The difference between two such reports shows how busy the shard

@@ -285,6 +285,7 @@ struct RosterTaken {
   RosterVersion version;
   Step step;
   PacerReport pacer;
+  std::vector<OwnBatches> batches{};
 };
 
 // The pacer must report to the chief at once, because an epoch is complete or the last step is done.

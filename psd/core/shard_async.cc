@@ -21,6 +21,7 @@ void ShardCore::push_async(Instant now, MemberState& member, const PushArrived& 
     outcome = member.push_nonfinite ? PushOutcome::kSkipped : PushOutcome::kApplied;
     const bool trained = push.examples > 0 || push.skipped;
     if (trained) count_async(now, member, push, actions);
+    if (trained && own_order_) own_order_->pushed(member.member.task, push);
     if (failed_) return;
     member.last_clock = push.clock;
     clocks_.pushed(member.member, push.clock);

@@ -43,6 +43,8 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
       pacer_(options.train.nonfinite, options.warmup_steps, options.train_records, options.restored) {
   DISTTRAIN_CHECK_LT(shard_.value, shards_);
   DISTTRAIN_CHECK_LT(0U, credits_);
+  if (is_pacer() && options.own_orders && train_.mode != Mode::kSync)
+    own_order_.emplace(options.train_records, train_.step_records(), *options.own_orders);
   for (BucketId bucket : buckets_of(layout, shard_)) {
     own_index_[bucket.value] = static_cast<std::uint32_t>(buckets_.size());
     const std::uint32_t first = slices_of(layout, bucket).front().variable;
@@ -283,7 +285,8 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
   const bool changed = take_roster(event.roster, actions);
   if (failed_) return;
   if (changed) tell_news(actions);
-  actions.push_back(RosterTaken{members_.roster().version, version_, report()});
+  actions.push_back(RosterTaken{members_.roster().version, version_, report(),
+                                own_order_ ? own_order_->all() : std::vector<OwnBatches>()});
   look_again(now, actions);
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "psd/core/clocks.h"
 #include "psd/core/events.h"
 #include "psd/core/members.h"
+#include "psd/core/own_order.h"
 #include "psd/core/pacer.h"
 #include "psd/core/staging.h"
 #include "psd/core/sync_decider.h"
@@ -35,8 +37,11 @@ struct ShardOptions {
   std::uint64_t warmup_steps = 0;   // pacer: number of first steps whose time isn't measured
   std::uint64_t train_records = 0;  // pacer: number of records in an epoch
   bool awaits_values = false;       // true: the workers bring the first values of the parameters
-  bool tells_visits = false;        // pacer: true: return the action StepCounted for each step
-  PacerReport restored;             // the report in the restored checkpoint; every shard begins at its global step
+  // pacer of async and ssp with data.sharding = "none": the batches that each worker had done of its own order. None:
+  // the workers get leases.
+  std::optional<std::map<TaskId, Step>> own_orders{};
+  bool tells_visits = false;  // pacer: true: return the action StepCounted for each step
+  PacerReport restored;       // the report in the restored checkpoint; every shard begins at its global step
 };
 
 class ShardCore {
@@ -190,6 +195,7 @@ class ShardCore {
   Step version_;
   MemberTable members_;
   Clocks clocks_;                                // ssp
+  std::optional<OwnOrder> own_order_;            // async and ssp, data.sharding = "none"
   Staging staging_;                              // sync
   Staged reported_;                              // sync: the last report to the pacer about the open step
   bool judging_ = false;                         // sync: true: the store hasn't answered JudgeStep for reported_ yet

@@ -20,6 +20,7 @@
 
 #include "psd/core/shard_core.h"
 
+#include "common/bounds.h"
 #include "common/mutant.h"
 
 namespace disttrain::psd {
@@ -130,7 +131,15 @@ void ShardCore::cut(Instant now, Actions& actions) {
     // These mutants (bugs planted for tests) cut at the wrong moment. They also report wrong clocks, because the chief
     // compares the clocks in the shards' copies. With the true clocks it would notice the mutant.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
-    copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock});
+    copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock,
+                                             own_order_ ? own_order_->batches_of(member->member.task) : clock});
+  }
+  // Workers that aren't in the roster now may come back.
+  for (const OwnBatches& away : own_order_ ? own_order_->all() : std::vector<OwnBatches>()) {
+    const auto is_its = [&away](const WorkerEntry& entry) { return entry.worker.task == away.worker; };
+    const bool is_there = std::any_of(copy.entry.workers.begin(), copy.entry.workers.end(), is_its);
+    if (!is_there && copy.entry.workers.size() < kMaxMembers)
+      copy.entry.workers.push_back(WorkerEntry{Member{away.worker, Incarnation()}, Sequence(), Step(), away.batches});
   }
   std::sort(copy.entry.workers.begin(), copy.entry.workers.end(),
             [](const WorkerEntry& a, const WorkerEntry& b) { return a.worker < b.worker; });

@@ -171,7 +171,32 @@ void Laws::cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken 
   auto& [newest, shards] = cuts_[run];
   if (attempt != newest) shards.clear();
   newest = attempt;
+  if (shard.value == 0) cut.batches = batches_[run];
   shards[shard] = std::move(cut);
+}
+
+void Laws::orders_begin(const RunId& run, const std::string& restore_path) {
+  const auto saved = batches_of_.find(restore_path);
+  batches_[run] = restore_path.empty()         ? Batches(std::in_place)
+                  : saved == batches_of_.end() ? Batches()
+                                               : saved->second;
+}
+
+void Laws::batch_applied(const RunId& run, TaskId worker, std::uint64_t batches) {
+  if (!batches_[run]) return;
+  std::uint64_t& known = (*batches_[run])[worker];
+  if (batches != known + 1)
+    violated("I35: " + to_string(worker) + " pushes batch " + std::to_string(batches) + " of its order after batch " +
+             std::to_string(known));
+  known = batches;
+}
+
+void Laws::goes_on(const RunId& run, TaskId worker, std::uint64_t batches) {
+  if (!batches_[run]) return;
+  const std::uint64_t known = (*batches_[run])[worker];
+  if (batches != known)
+    violated("I35: " + to_string(worker) + " goes on after " + std::to_string(batches) +
+             " batches of its order, but the parameters have " + std::to_string(known));
 }
 
 bool Laws::is_abandoned(const RunId& run, std::uint64_t attempt) const {

@@ -35,6 +35,7 @@ struct CutTaken {
   std::vector<std::vector<float>> slots;  // one array for each slot, in the order of `values`
   std::map<Member, Step> clocks;          // for each worker, the clock of its last complete push
   TakenByWorker taken;
+  std::optional<std::map<TaskId, std::uint64_t>> batches{};  // the pacer's: see Laws::orders_begin
 };
 
 // The pacer's decision about one synchronous step.
@@ -105,6 +106,13 @@ class Laws {
   void cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut);
   // Returns true if the chief has given this attempt up. The shards may learn of this at different times.
   bool is_abandoned(const RunId& run, std::uint64_t attempt) const;
+
+  // I35: in async and ssp with data.sharding = "none", a worker goes on in its own order right after the batches that
+  // are in the parameters: no batch is repeated or left out, whoever was lost or rolled back. The laws count these
+  // batches for the pacer. `restore_path`: "" for initial values.
+  void orders_begin(const RunId& run, const std::string& restore_path);
+  void batch_applied(const RunId& run, TaskId worker, std::uint64_t batches);
+  void goes_on(const RunId& run, TaskId worker, std::uint64_t batches);
 
   // I10, I13, I14, I17, I18, I19: when a checkpoint becomes visible, it is complete and belongs to the current
   // generation. It holds the state that the shards had at one moment. A restore into another layout gives the same
@@ -228,7 +236,11 @@ class Laws {
   std::map<JobId, std::set<std::string>> committed_;  // paths
   std::map<JobId, std::set<std::string>> given_up_;   // paths
   std::map<std::string, ByWord> values_of_;           // by the path of the checkpoint
-  std::map<std::string, double> visited_of_;          // by path: sum of value_of() over the ledger's records
+  // The batches that each worker has done of its own order. None: not known, because a chief died during the commit.
+  using Batches = std::optional<std::map<TaskId, std::uint64_t>>;
+  std::map<RunId, Batches> batches_;
+  std::map<std::string, Batches> batches_of_;  // by the path of the checkpoint
+  std::map<std::string, double> visited_of_;   // by path: sum of value_of() over the ledger's records
   std::optional<Instant> paused_since_;
   std::uint64_t crashes_before_ = 0;  // the number of crashes before this pause
   Instant counted_since_;             // the beginning of the pause, or the end of its last wait without a limit

@@ -73,6 +73,7 @@ void Laws::is_as_cut(const chiefd::CommitAttempt& commit, const RunId& run, cons
         return violated("I17: " + path + ": the shards have different pushes of " + to_string(worker.task));
     }
   }
+  batches_of_[path] = cuts.at(ShardId(0)).batches;
   restores_elsewhere(commit.layout, cuts, manifest, path);
 }
 

@@ -127,6 +127,7 @@ void PsNode::make_shards() {
     options.credits = jobs_.cluster.transport.credits;
     options.train_records = order.train_records;
     options.restored = origin->report();
+    options.own_orders = origin->own_orders(*facts);
     options.awaits_values = origin->awaits_values(*facts);
     options.waits_for_lost = job_->config.job.on_worker_loss == OnWorkerLoss::kWait;
     psd::StoreOptions memory;
@@ -141,6 +142,8 @@ void PsNode::make_shards() {
     shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, nullptr);
     if (Status filled = origin->fill(jobs_.disk->files(), *facts, ShardId(s), shard->shard->store(), {}); !filled)
       return fail(filled.error().code, filled.error().message);
+    const bool has_orders = job_->config.data.sharding == Sharding::kNone && job_->config.train.mode != Mode::kSync;
+    if (s == 0 && has_orders) laws_.orders_begin({order.job, order.generation}, order.restore_path);
     shard->twin = std::make_unique<ShardTwin>(laws_, *facts, *shard->shard, ShardId(s), self(), order.roster,
                                               origin->report(), options.awaits_values);
     job_->shards.emplace(ShardId(s), std::move(shard));
@@ -509,7 +512,8 @@ void PsNode::carry_out(ShardHere& shard, const psd::Fenced& action) {
 }
 
 void PsNode::carry_out(ShardHere&, const psd::RosterTaken& action) {
-  tell_chief(RosterApplied{job_->order.job, job_->order.generation, action.version, action.step, action.pacer});
+  tell_chief(RosterApplied{job_->order.job, job_->order.generation, action.version, action.step, action.pacer,
+                           action.batches});
 }
 
 void PsNode::send_to_peers(ShardHere& shard, const Payload& payload) {

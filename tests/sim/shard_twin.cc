@@ -145,8 +145,10 @@ void ShardTwin::after(bool is_open) {
     laws_.violated(problem_);
   } else if (before_) {
     laws_.applies(run_, id_, owner_);
+    if (batch_) laws_.batch_applied(run_, batch_->first, batch_->second);
   }
   before_.reset();
+  batch_.reset();
   if (is_sync()) expect_steps();
   if (!expects_finite())
     laws_.violated("I34: parameters or slots of " + name() + " aren't finite at version " +
@@ -210,7 +212,15 @@ void ShardTwin::take(const Member& from, Worker& worker, const psd::PushArrived&
     taken.visited += records;
     taken.visited_last = records;
   }
+  if (id_.value == 0 && job_.config.data.sharding == Sharding::kNone) batch_ = {from.task, batches_at(push)};
   if (problem_.empty()) problem_ = visit(push);
+}
+
+// How many batches of its own order the worker has done with this push.
+std::uint64_t ShardTwin::batches_at(const Push& push) const {
+  const std::uint64_t size = job_.config.train.step_records();
+  const auto batches = [size](std::uint64_t records) { return (records + size - 1) / size; };
+  return push.epoch * batches(job_.train_records) + batches(push.visited.begin()->begin + push.examples);
 }
 
 // The shard takes the first values of the worker that it has asked, until it has all of them.
@@ -463,7 +473,9 @@ void ShardTwin::says(const psd::CopyForCheckpoint& action) {
     cut.slots.emplace_back(slot.begin(), slot.end());
   }
   if (!is_sync()) cut.taken = taken();
-  for (const WorkerEntry& entry : action.entry.workers) cut.clocks[entry.worker] = workers_[entry.worker].clock;
+  for (const WorkerEntry& entry : action.entry.workers)
+    if (const auto worker = workers_.find(entry.worker); worker != workers_.end())
+      cut.clocks[entry.worker] = worker->second.clock;
   laws_.cut(run_, action.attempt, id_, std::move(cut));
   if (id_.value != 0) return;
   // In sync, the twin's ledger doesn't have this step's records yet: after() enters them. So the ledgers can't be

@@ -109,6 +109,7 @@ class ShardTwin {
   void average(std::size_t at, std::size_t words, bool is_state);
   void take_values(const Member& from, const Push& push, std::span<const float> payload);
   std::span<float> expected_of(BucketId bucket);
+  std::uint64_t batches_at(const Push& push) const;
   void is_gradient(const Push& push, std::span<const float> payload, double records);
   bool is_finite(BucketId bucket, std::span<const float> payload) const;
   // Whether the expected parameters and slots are finite.
@@ -162,6 +163,7 @@ class ShardTwin {
     std::uint32_t complete_epochs = 0;
   };
   std::optional<Before> before_;
+  std::optional<std::pair<TaskId, std::uint64_t>> batch_;  // the batch of that push; see Laws::batch_applied
   bool has_failed_ = false;
   bool holds_ = false;  // the prepared attempt is the last of its generation
   // After some cuts, the shard must apply nothing more. This is the attempt and the step of such a cut.

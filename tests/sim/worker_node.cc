@@ -142,6 +142,9 @@ void WorkerNode::open(const OpenJob& order) {
   facts.credits = jobs_.cluster.transport.credits;
   facts.evaluates = order.evaluates;
   facts.clock = order.clock;
+  facts.batches = order.batches;
+  if (config_.data.sharding == Sharding::kNone && config_.train.mode != Mode::kSync)
+    laws_.goes_on({order.job, order.generation}, self().task, order.batches);
   blocks_ = config_.train.pipeline == 0 && world_.chance(500);
   facts.begins_early = !blocks_ && world_.chance(500);
   core_ = std::make_unique<workerd::WorkerCore>(std::move(facts), now());

@@ -82,10 +82,11 @@ static void write(const WorkerEntry& m, schema::WorkerEntry::Builder b) {
   write(m.worker, b.initWorker());
   b.setLast(m.last.value);
   b.setClock(m.clock.value);
+  b.setBatches(m.batches.value);
 }
 
 static WorkerEntry read(schema::WorkerEntry::Reader r) {
-  return WorkerEntry{read(r.getWorker()), Sequence(r.getLast()), Step(r.getClock())};
+  return WorkerEntry{read(r.getWorker()), Sequence(r.getLast()), Step(r.getClock()), Step(r.getBatches())};
 }
 
 static void write(const FileEntry& m, schema::ShardWritten::File::Builder b) {

@@ -107,6 +107,7 @@ void write(const OpenJob& m, schema::OpenJob::Builder b) {
   b.setEvaluates(m.evaluates);
   b.setClock(m.clock.value);
   b.setTrainHash(m.train_hash);
+  b.setBatches(m.batches);
 }
 
 OpenJob read(schema::OpenJob::Reader r) {
@@ -114,6 +115,7 @@ OpenJob read(schema::OpenJob::Reader r) {
   m.evaluates = r.getEvaluates();
   m.clock = Step(r.getClock());
   m.train_hash = r.getTrainHash();
+  m.batches = r.getBatches();
   return m;
 }
 

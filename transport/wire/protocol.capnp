@@ -616,6 +616,7 @@ struct OpenJob {
   evaluates @8 :Bool;
   clock @9 :UInt64;
   trainHash @10 :UInt64;
+  batches @11 :UInt64;  # sharding = "none": how many batches of its order the worker has done
 }
 
 # wires: how the worker is connected to the shards, as a sum: 1 = tcp, 2 = shared memory. Unknown bits are ignored.
@@ -656,6 +657,14 @@ struct RosterApplied {
   version @2 :UInt64;
   step @3 :UInt64;
   pacer @4 :PacerReport;
+  batches @5 :List(OwnBatches);
+}
+
+# sharding = "none": how many batches of its own order the worker has done.
+struct OwnBatches {
+  role @0 :Role;
+  index @1 :UInt32;
+  batches @2 :UInt64;
 }
 
 # chief -> every ps, when a worker is lost. From now on no frame of this incarnation may change a shard. Each shard
@@ -972,6 +981,7 @@ struct WorkerEntry {
   worker @0 :Member;
   last @1 :UInt64;
   clock @2 :UInt64;
+  batches @3 :UInt64;  # shard 0, sharding = "none": how many batches of its order the worker has done
 }
 
 # ps -> chief, for each shard, when the shard's file is written and synced.

@@ -100,6 +100,12 @@ void write(const RosterApplied& m, schema::RosterApplied::Builder b) {
   b.setVersion(m.version.value);
   b.setStep(m.step.value);
   write(m.pacer, b.initPacer());
+  auto batches = b.initBatches(list_size(m.batches, kMaxMembers, "workers with an order of their own"));
+  for (unsigned i = 0; i < batches.size(); ++i) {
+    auto own = batches[i];
+    write_task(m.batches[i].worker, own);
+    own.setBatches(m.batches[i].batches.value);
+  }
 }
 
 RosterApplied read(schema::RosterApplied::Reader r) {
@@ -107,6 +113,8 @@ RosterApplied read(schema::RosterApplied::Reader r) {
   m.version = RosterVersion(r.getVersion());
   m.step = Step(r.getStep());
   m.pacer = read(r.getPacer());
+  for (auto own : bounded(r.getBatches(), kMaxMembers, "workers with an order of their own"))
+    m.batches.push_back({read_task(own), Step(own.getBatches())});
   return m;
 }
 

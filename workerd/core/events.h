@@ -37,7 +37,8 @@ struct JobFacts {
   std::uint64_t train_records = 0;
   std::uint32_t credits = 4;  // maximum number of unacknowledged push frames per channel
   bool evaluates = false;     // this worker runs the evaluations during training
-  Step clock;                 // number of steps that this worker did in earlier generations
+  Step clock;                 // start value of the worker's clock (OpenJob::clock)
+  std::uint64_t batches = 0;  // sharding = "none": number of batches that this worker did before (OpenJob::batches)
   bool begins_early = false;  // the engine can begin a step before all of its parameters are there (Compute)
 };
 

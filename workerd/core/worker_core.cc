@@ -18,7 +18,7 @@ PlanOptions plan_options(const JobFacts& facts) {
       .step_records = facts.config.train.step_records(),
       .records = facts.train_records,
       .epochs = facts.config.train.epochs,
-      .done = facts.clock.value,
+      .done = facts.batches,
   };
 }
 

@@ -41,9 +41,9 @@ std::uint64_t end_of_whole_sets(const TrainSection& train, std::uint64_t records
   const std::vector<Member>& roster = workers.roster().members;
   std::uint64_t steps =
       train.epochs * ceil_div(records, std::max<std::uint64_t>(train.step_records(), 1)) * roster.size();
-  for (const auto& [task, clock] : workers.lost_clocks())
+  for (const auto& [task, batches] : workers.own_batches())
     if (std::none_of(roster.begin(), roster.end(), [task = task](const Member& member) { return member.task == task; }))
-      steps += clock.value;
+      steps += batches.value;
   return steps;
 }
 

@@ -333,7 +333,10 @@ class ClusterTest : public testing::Test {
     answer(task, JobOpened{m.job, m.generation});
   }
   void obey(TaskId task, const SetRoster& m) {
-    answer(task, RosterApplied{m.job, m.generation, m.roster.version, pacer_.global_step, pacer_});
+    RosterApplied applied{m.job, m.generation, m.roster.version, pacer_.global_step, pacer_};
+    for (const auto& [worker, heartbeat] : heartbeats_)
+      if (heartbeat.steps > 0) applied.batches.push_back({worker, Step(heartbeat.steps)});
+    answer(task, std::move(applied));
   }
   void obey(TaskId task, const FenceWorker& m) {
     if (!answers_fence_) return;

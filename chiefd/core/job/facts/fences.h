@@ -35,6 +35,10 @@ struct Fences {
   bool is_fencing(const Member& worker) const {
     return std::any_of(all.begin(), all.end(), [&](const Fence& fence) { return fence.worker == worker; });
   }
+  // True if an incarnation of this task is being fenced.
+  bool is_fencing_task(TaskId worker) const {
+    return std::any_of(all.begin(), all.end(), [&](const Fence& fence) { return fence.worker.task == worker; });
+  }
 };
 
 }  // namespace disttrain::chiefd

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/bounds.h"
+
 namespace disttrain::chiefd {
 
 bool Workers::is_in_roster(const Member& member) const {
@@ -13,6 +15,12 @@ std::vector<Member> Workers::living() const {
   std::vector<Member> living = roster_.members;
   std::erase_if(living, [this](const Member& member) { return is_lost(member); });
   return living;
+}
+
+std::vector<Member> Workers::unlost() const {
+  std::vector<Member> unlost = all_;
+  std::erase_if(unlost, [this](const Member& member) { return is_lost(member); });
+  return unlost;
 }
 
 bool Workers::has_living() const {
@@ -49,6 +57,7 @@ void Workers::use_roster() {
 
 void Workers::begin_generation() {
   wires_.clear();
+  own_batches_.clear();  // a late answer may have told those of the generation before
   roster_.version = RosterVersion(1);
   use_roster();
   lost_.clear();
@@ -64,7 +73,7 @@ void Workers::drop_generation() {
   joining_.clear();
   told_to_stop_.clear();
   stopped_.clear();
-  lost_clocks_.clear();
+  own_batches_.clear();
   // A worker that was lost in this generation, for example because it was silent, may be in the next generation.
   lost_.clear();
 }
@@ -83,9 +92,10 @@ bool Workers::lose(const Member& member) {
   return unfinished_.erase(member) == 0;
 }
 
-void Workers::note_lost_clock(TaskId worker, Step clock) {
-  Step& known = lost_clocks_[worker];
-  known = std::max(known, clock);
+void Workers::note_own_batches(TaskId worker, Step batches) {
+  if (own_batches_.size() >= kMaxMembers && own_batches_.count(worker) == 0) return;
+  Step& known = own_batches_[worker];
+  known = std::max(known, batches);
 }
 
 std::vector<Member> Workers::predecessors_of(const Member& worker) const {

@@ -25,6 +25,8 @@ class Workers {
   bool is_in_roster(const Member& member) const;
   // The workers of the roster that aren't lost, in the order of their ranks.
   std::vector<Member> living() const;
+  // The workers of this generation that aren't lost, whether or not the roster still has them.
+  std::vector<Member> unlost() const;
   bool has_living() const;
   // Sets the roster of the next generation. Its version is 1.
   void choose(std::vector<Member> members);
@@ -62,9 +64,10 @@ class Workers {
   // Marks the worker as lost. From then on it doesn't count as unfinished, joining or stopping. Returns true if it had
   // finished.
   bool lose(const Member& member);
-  // The number of own steps that each lost worker had done, as the shards reported.
-  const std::map<TaskId, Step>& lost_clocks() const { return lost_clocks_; }
-  void note_lost_clock(TaskId worker, Step clock);
+  // async and ssp with data.sharding = "none": how many batches of its own order each worker has done, as the pacer has
+  // reported in this generation. At most kMaxMembers entries.
+  const std::map<TaskId, Step>& own_batches() const { return own_batches_; }
+  void note_own_batches(TaskId worker, Step batches);
   // The earlier lost incarnations of this worker's task. The chief will never hear from them again.
   std::vector<Member> predecessors_of(const Member& worker) const;
   void forget(const Member& member);
@@ -99,7 +102,7 @@ class Workers {
   std::set<Member> in_all_;  // the same workers; each heartbeat looks for its sender
   std::set<Member> unfinished_;
   std::set<Member> lost_;
-  std::map<TaskId, Step> lost_clocks_;
+  std::map<TaskId, Step> own_batches_;
   std::map<Member, Instant> joining_;
   std::set<Member> told_to_stop_;
   std::set<Member> stopped_;

@@ -133,17 +133,9 @@ void on_fence_persisted(JobFacts& job, Turn& turn, Ticket persisted) {
   }
 }
 
-// A faulty peer could name tasks that don't exist. So the chief notes the last step of a worker only if it knows the
-// task or has asked about this worker.
 void on_fenced(JobFacts& job, Turn& turn, const WorkerFenced& fenced) {
-  bool is_asked = false;
-  for (Fence& fence : job.fences.all) {
-    if (fence.worker != fenced.worker) continue;
-    fence.owed.erase(fenced.shard);
-    is_asked = true;
-  }
-  if (!is_asked && turn.tasks.find(fenced.worker.task) == nullptr) return;
-  job.workers.note_lost_clock(fenced.worker.task, fenced.last_clock);
+  for (Fence& fence : job.fences.all)
+    if (fence.worker == fenced.worker) fence.owed.erase(fenced.shard);
   advance_fences(job, turn);
 }
 

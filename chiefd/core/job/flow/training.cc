@@ -43,6 +43,7 @@ void on_heartbeat(JobFacts& job, Turn& turn, const Member& from, const Heartbeat
 }
 
 void on_roster_applied(JobFacts& job, Turn& turn, const RosterApplied& applied) {
+  for (const OwnBatches& own : applied.batches) job.workers.note_own_batches(own.worker, own.batches);
   note_pacer(job, turn, applied.pacer);
   on_fence_roster_applied(job, turn, applied.version);
   if (applied.version != job.workers.roster().version) return;

@@ -28,6 +28,9 @@ Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member
     return Stay{};
   const Task* task = tasks.find(worker.task);
   if (!views::is_available(job, *task) || !views::reaches_owners(job, worker.task)) return Stay{};
+  // With an order of its own the worker goes on after the last push of its predecessor, which the fence tells.
+  const bool has_own_order = job.setup.config().data.sharding == Sharding::kNone && !job.setup.is_sync();
+  if (has_own_order && job.fences.is_fencing_task(worker.task)) return Stay{};
   if (job.worker_losses.is_too_often(worker.task, now))
     return KeepOut{worker.task, views::lost_too_often(job, worker.task, now)};
   if (const std::size_t workers = views::roster_with(job, worker).size(); workers > job.generation.places())

@@ -61,6 +61,16 @@ TEST_F(WorkersRule, WorkerThatIsLostAgainAndAgainWaitsAndThenStaysOut) {
             "job.max_restarts is 3; the last loss: its process has ended");
 }
 
+// Its predecessor's last pushes may still be applied.
+TEST_F(WorkersRule, WorkerWithAnOrderOfItsOwnJoinsAfterTheFence) {
+  bring_back_worker_2();
+  const Member before{worker(2), Incarnation(9)};
+  job_->fences.all = {Fence{before, {ShardId(0)}, RosterVersion(2), false, std::nullopt, now_}};
+  EXPECT_EQ(join_of_2(), "stay");
+  job_->fences.all[0].worker = Member{worker(1), Incarnation(9)};
+  EXPECT_EQ(join_of_2(), "join worker/2") << "another worker is fenced";
+}
+
 TEST_F(WorkersRule, QuorumIsMinWorkers) {
   config_.job.min_workers = 2;
   make_job_at(Stage::kTrain);
