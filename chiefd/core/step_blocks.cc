@@ -10,7 +10,8 @@ namespace disttrain::chiefd {
 namespace {
 
 // The chief grants the current block and the next one. If epochs are short, the workers could use up both before the
-// pacer's next heartbeat. So the chief then grants blocks for kStepsAhead steps, but at most kMaxBlocks blocks.
+// pacer's next heartbeat. So the chief then grants blocks for kStepsAhead steps, and none while it has kMaxBlocks
+// blocks.
 constexpr std::uint64_t kStepsAhead = 5000;
 constexpr std::size_t kMaxBlocks = 64;
 // The most intervals of a block, and so of a batch: a push has the intervals of its batch.

@@ -63,7 +63,7 @@ class StepBlocks {
   Lease make_block(std::uint32_t epoch, std::vector<Interval> positions);
   // Appends to `leases` a block of these positions, or several if they are in many pieces.
   void add_blocks(std::uint32_t epoch, const std::vector<Interval>& positions, std::vector<Lease>& leases);
-  // If an epoch has unvisited records although all its blocks are committed, appends a block of these records to
+  // If an epoch has unvisited records although all its blocks are committed, appends blocks of these records to
   // `leases` and returns true.
   bool append_holes(std::vector<Lease>& leases);
 

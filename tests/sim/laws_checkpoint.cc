@@ -169,9 +169,13 @@ void Laws::power_lost() {
 void Laws::found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
   if (!found) return;
-  std::optional<std::pair<Generation, Step>> best;
-  for (const checkpoint::Found& there : *found) best = std::max(best, {{there.generation, there.step}});
   const auto said = newest ? std::optional(std::pair(newest->generation, newest->step)) : std::nullopt;
+  std::optional<std::pair<Generation, Step>> best;
+  for (const checkpoint::Found& there : *found) {
+    const std::optional one(std::pair(there.generation, there.step));
+    // A damaged one keeps its name if it can't be set aside. Not every flipped bit does harm.
+    if (damaged_.count(there.path) == 0 || one == said) best = std::max(best, one);
+  }
   if (said != best) violated("I15: the chief didn't choose the newest checkpoint in " + folder);
 }
 

@@ -89,6 +89,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a trap for a process that was renamed killed its successor, and dropped a message to the first one",
      {329089039629041106}},
     {"a damaged checkpoint that a commit set aside counted as removed by retention", {7200705226}},
+    {"a damaged checkpoint that couldn't be set aside counted as the newest", {7510001851}},
     {"the next checkpoint of that step was compared with the values of the damaged one", {7400089960}},
     {"a new chief didn't know that a worker couldn't open the job", {7200413907, 7200453509}},
     {"a prepared worker failed to prepare again, and the chief had no reason for keeping it out", {7200214085}},
