@@ -140,6 +140,22 @@ TEST_F(StopTest, PsThatReturnsLetsTheWorkersEndTheirSteps) {
   EXPECT_EQ(status(job).state, JobState::kStopping) << status(job).reason;
 }
 
+// In sync, a worker that has finished leaves the roster, so that the others can end their step.
+TEST_F(StopTest, LastCheckpointNeedsNoWorkerThatHangs) {
+  JobConfig config = with_checkpoints(Mode::kSync);
+  config.evaluate.files = "t";
+  evaluation_records_ = 10;
+  const JobId job = train(config);
+  report_pacer(7, 0);
+  stop();
+  finish(job, worker(0));
+  pass(config_.heartbeat.timeout + config.job.stall_timeout + seconds(30));
+  ASSERT_FALSE(sent<SetRoster>(ps(0)).empty());
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members, std::vector<Member>{member(worker(0))})
+      << "one that lives, for the evaluation";
+  EXPECT_EQ(generation(job), Generation(1)) << "it doesn't roll back: " << status(job).reason;
+}
+
 TEST_F(StopTest, NewChiefDoesNotWaitForEverForAStepThatDoesNotEnd) {
   const JobId job = train_one();
   stop();

@@ -77,10 +77,14 @@ void stop_early(JobFacts& job, Turn& turn, const std::string& reason) {
   end_steps(job, turn);
 }
 
+void give_steps_time(JobFacts& job, Instant now) {
+  job.stage.set_deadline(now + std::max(job.setup.timeouts.close, job.setup.config().job.stall_timeout));
+}
+
 void end_steps(JobFacts& job, Turn& turn) {
   job.condition.explain(job.condition.end_reason() + "; the job waits for the workers to end their step");
   job.stage.wait_since(turn.now);
-  job.stage.set_deadline(turn.now + std::max(job.setup.timeouts.close, job.setup.config().job.stall_timeout));
+  give_steps_time(job, turn.now);
   if (job.pauses.is_short()) check_quorum(job, turn);
   // A worker that has stopped never makes another step in this generation. So it must not stop before the record of the
   // stop is durable: after a restart the chief would go on with the job, and wait for this worker's steps for ever.
@@ -113,7 +117,12 @@ void settle(JobFacts& job, Turn& turn) {
   if (job.attempts.is_holding()) interrupt_attempt(job, turn, "the job has done all its steps");
   const Member& pacer = job.generation.pacer();
   job.stage.await(turn.now, {pacer}, turn.now + job.setup.answer_limit());
-  const Roster& roster = job.workers.change(job.workers.living());
+  // In sync, workers that have finished leave the roster of a job that is being stopped. One of them evaluates if the
+  // others were lost.
+  std::vector<Member> last = job.workers.living();
+  if (last.empty()) last = job.workers.unlost();
+  if (job.workers.living().empty() && last.size() > 1) last.resize(1);
+  const Roster& roster = job.workers.change(std::move(last));
   job.held.hold(turn.persist(RosterRecord{job.setup.id, job.generation.number(), roster}),
                 Send{pacer.task, roster_order(job.setup, job.stage, job.condition, job.generation, job.workers)});
 }

@@ -340,8 +340,8 @@ void on_evaluator_finding(JobFacts& job, Turn& turn, const Finding& finding);
 // Messages, findings and hellos of evaluators.
 void on_evaluator_message(JobFacts& job, Turn& turn, const Member& from, const FromTask& message);
 void on_evaluated_by_worker(JobFacts& job, Turn& turn, const Evaluated& evaluated);
-// Called in stage kEvaluate. If a checkpoint waits for an evaluation, begins to wait for the evaluators and returns
-// true. finish_evaluation() follows.
+// Called in stage kEvaluate. If a checkpoint waits for an evaluation and the evaluators weren't given up, begins to
+// wait for them and returns true. finish_evaluation() follows.
 bool await_evaluations(JobFacts& job, Turn& turn);
 void give_up_evaluators(JobFacts& job, Turn& turn, const std::string& why);
 // The job ends. Lets the folder keep what it doesn't keep yet. Nobody waits for the folder's answer.
@@ -362,6 +362,8 @@ void stop_steps(JobFacts& job, Turn& turn, const std::string& reason, bool ends_
 void stop_early(JobFacts& job, Turn& turn, const std::string& reason);
 // The job stops without these workers.
 void stop_without(JobFacts& job, Turn& turn, const StopWithout& verdict);
+// The workers of a job that is being stopped have the full time to finish their steps.
+void give_steps_time(JobFacts& job, Instant now);
 // Tells the workers of a job that is being stopped to finish their steps.
 void end_steps(JobFacts& job, Turn& turn);
 void kill(JobFacts& job, Turn& turn, const std::string& user);

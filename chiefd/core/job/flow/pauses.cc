@@ -16,6 +16,8 @@ void resume(JobFacts& job, Turn& turn, const std::string& why) {
   job.progress.moved(turn.now);
   give_fences_time(job, turn.now);
   give_pacer_time(job, turn);
+  if (job.stage.is(Stage::kTrain) && job.condition.is_stopping() && job.stage.deadline())
+    give_steps_time(job, turn.now);
   if ((job.condition.state() != JobState::kPaused && !job.condition.is_stopping()) ||
       views::holds_workers(job, turn.tasks))
     return;
