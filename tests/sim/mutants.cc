@@ -111,7 +111,8 @@ constexpr Planted kAll[] = {
     {Mutant::kRecordsLostOnTheWire, "records-lost-on-the-wire",
      "pushes after the first epoch arrive without their records", "I11"},
     {Mutant::kTwoChiefsOfOneTerm, "two-chiefs-of-one-term", "a task obeys two chiefs of the same term", "I25"},
-    {Mutant::kOwnOrderForgotten, "own-order-forgotten", "after a rollback a worker's own order begins anew", "I35"},
+    {Mutant::kOwnOrderForgotten, "own-order-forgotten", "after a rollback a worker's own order begins anew", "I35",
+     101},
 };
 
 // The search runs in a child process and reports these values to its parent. If a failed DISTTRAIN_CHECK ends the
