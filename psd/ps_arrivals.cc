@@ -47,14 +47,15 @@ void PsDaemon::compare_wires(const transport::Arrival& arrival) {
             "\"; give all hosts the same transport.kind in cluster.toml");
 }
 
-// False while the shard's thread makes a shard, which may take hours: it would leave an arrival without an answer, so
-// that this ps looked unreachable.
+// While the shard's thread makes a shard, which may take hours, it leaves an arrival without an answer, so that this ps
+// looks unreachable. Most shards are made quickly, though, and then the arrival needn't come again.
 bool PsDaemon::answers(ShardId shard) const {
   const auto found = job_->threads.find(shard);
-  return found != job_->threads.end() &&
-         std::all_of(job_->threads.begin(), job_->threads.end(), [&](const auto& other) {
-           return other.second != found->second || job_->made.contains(other.first);
-         });
+  if (found == job_->threads.end()) return false;
+  if (daemon::now() - job_->ordered < job_->facts->timeouts.silent / 2) return true;
+  return std::all_of(job_->threads.begin(), job_->threads.end(), [&](const auto& other) {
+    return other.second != found->second || job_->made.contains(other.first);
+  });
 }
 
 std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {

@@ -133,7 +133,7 @@ class PsDaemon {
   void admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello);
   void refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason);
   void compare_wires(const transport::Arrival& arrival);
-  // True if an arrival at the shard would be answered at once.
+  // True if an arrival at the shard would be answered soon.
   bool answers(ShardId shard) const;
   // Why the ps must refuse a hello for this shard now; none if it may accept the hello.
   std::optional<Refused> check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const;

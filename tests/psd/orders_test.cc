@@ -27,6 +27,11 @@ class PsOrders : public PsWithFolder {
     const std::vector<std::string> paths = files_.opened();
     return std::count_if(paths.begin(), paths.end(), [&](const std::string& path) { return path.starts_with(folder); });
   }
+  // The ps gives its shards half of the heartbeat timeout before it refuses arrivals.
+  void let_heartbeats_pass(int more) {
+    const int before = chief_.heartbeats;
+    EXPECT_TRUE(until([&] { return chief_.heartbeats >= before + more; }));
+  }
   void expect_only(Generation generation) {
     std::optional<ShardsCreated> created = hears<ShardsCreated>();
     EXPECT_EQ(created->generation, generation);
@@ -93,6 +98,7 @@ TEST_F(PsOrders, ShardsOfOthersAreToldThatTheirPacerIsStillRestored) {
   files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-0");
   chief_.send(order);
   ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  let_heartbeats_pass(10);
   const Hello hello = hello_of(ShardPeerHello{JobId(5), Generation(3), ShardId(1), other, 99});
   const auto early = dial(hello);
   ASSERT_TRUE(early->answer) << "it is answered at once";
@@ -113,6 +119,7 @@ TEST_F(PsOrders, ShardsOfOthersAreToldThatTheThreadOfTheirPacerIsBusy) {
   files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-1");
   chief_.send(order);
   ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  let_heartbeats_pass(10);
   const auto early = dial(hello_of(ShardPeerHello{JobId(5), Generation(3), ShardId(2), other, 99}));
   ASSERT_TRUE(early->answer) << "it is answered at once";
   EXPECT_TRUE(std::holds_alternative<Refused>(*early->answer));
