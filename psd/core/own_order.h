@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -23,7 +24,9 @@ class OwnOrder {
   // `records`: in an epoch. `step_records`: in a batch; the last batch of an epoch may have fewer. `before`: the
   // batches that each worker had done at the checkpoint with which the generation begins.
   OwnOrder(std::uint64_t records, std::uint64_t step_records, std::map<TaskId, Step> before)
-      : records_(records), step_records_(std::max<std::uint64_t>(step_records, 1)), batches_(std::move(before)) {}
+      : records_(records), step_records_(std::max<std::uint64_t>(step_records, 1)), batches_(std::move(before)) {
+    while (batches_.size() > kMaxMembers) batches_.erase(std::prev(batches_.end()));  // a manifest may have any number
+  }
 
   // A whole push of this worker is applied, or skipped because a value wasn't finite.
   void pushed(TaskId worker, const Push& push) {

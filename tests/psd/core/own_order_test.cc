@@ -89,6 +89,18 @@ TEST_P(OwnOrderTest, AnswerToARosterSaysItToo) {
   EXPECT_EQ(text, "worker/0 4, worker/2 400, ");
 }
 
+// A message that names more workers can't be encoded.
+TEST(OwnOrder, KeepsNoMoreWorkersThanAMessageMayName) {
+  std::map<TaskId, Step> before;
+  for (std::uint32_t index = 0; index < 2 * kMaxMembers; ++index) before[TaskId{Role::kWorker, index}] = Step(index);
+  OwnOrder order(25, 10, before);
+  EXPECT_EQ(order.all().size(), kMaxMembers);
+  Push push;
+  push.visited = {Interval{0, 10}};
+  order.pushed(TaskId{Role::kWorker, 3 * kMaxMembers}, push);
+  EXPECT_EQ(order.all().size(), kMaxMembers);
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, OwnOrderTest, testing::Values(Mode::kAsync, Mode::kSsp));
 
 }  // namespace

@@ -120,8 +120,10 @@ void settle(JobFacts& job, Turn& turn) {
   // In sync, workers that have finished leave the roster of a job that is being stopped. One of them evaluates if the
   // others were lost.
   std::vector<Member> last = job.workers.living();
-  if (last.empty()) last = job.workers.unlost();
-  if (job.workers.living().empty() && last.size() > 1) last.resize(1);
+  if (last.empty()) {
+    last = job.workers.unlost();
+    if (last.size() > 1) last.resize(1);
+  }
   const Roster& roster = job.workers.change(std::move(last));
   job.held.hold(turn.persist(RosterRecord{job.setup.id, job.generation.number(), roster}),
                 Send{pacer.task, roster_order(job.setup, job.stage, job.condition, job.generation, job.workers)});

@@ -1,4 +1,4 @@
-// What a worker is told when it opens a job: where its data and its clock begin.
+// OpenJob tells a worker how many batches it has done, and with which clock it begins.
 #include "chiefd/core/job/views/orders.h"
 
 #include "tests/chiefd/core/rules/rules_fixture.h"
