@@ -3,7 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/bounds.h"
+
 namespace disttrain::chiefd {
+namespace {
+
+// Peers report each of these times, so the sum may be longer than the journal takes. REQUIRES: each is at most
+// kMaxDuration.
+Duration sum(Duration a, Duration b) {
+  return std::min(a + b, kMaxDuration);
+}
+
+}  // namespace
 
 bool Progress::note(Instant now, const PacerReport& report, Step first) {
   if (report.global_step < report_.global_step) return false;
@@ -12,7 +23,7 @@ bool Progress::note(Instant now, const PacerReport& report, Step first) {
     first_loss_at_.reset();
     // The time of training has the evaluation only if a step that is measured has followed it.
     const Duration grown = std::max(report.training - report_.training, Duration::zero());
-    evaluation_time_ += std::min(std::exchange(unfollowed_, Duration::zero()), grown);
+    evaluation_time_ = sum(evaluation_time_, std::min(std::exchange(unfollowed_, Duration::zero()), grown));
   }
   // The first report after a restart of the chief is only the baseline, because its examples were applied before the
   // restart.
@@ -45,7 +56,7 @@ void Progress::begin(const PacerReport& report) {
 }
 
 void Progress::drop_generation() {
-  before_.time += report_.training;
+  before_.time = sum(before_.time, report_.training);
   before_.steps += report_.measured_steps;
   before_.examples += report_.measured_examples;
   report_ = PacerReport();
@@ -77,7 +88,7 @@ void Progress::recall(const EndRecord& end) {
 
 Training Progress::training() const {
   Training all = before_;
-  all.time = std::max(all.time + report_.training - evaluation_time_, Duration::zero());
+  all.time = std::max(sum(all.time, report_.training) - evaluation_time_, Duration::zero());
   all.steps += report_.measured_steps;
   all.examples += report_.measured_examples;
   return all;
@@ -88,7 +99,7 @@ double Progress::training_seconds() const {
 }
 
 void Progress::note_stalled(const Evaluated& evaluated) {
-  if (evaluated.stalled_training) unfollowed_ += std::max(evaluated.took, Duration::zero());
+  if (evaluated.stalled_training) unfollowed_ = sum(unfollowed_, evaluated.took);
 }
 
 }  // namespace disttrain::chiefd

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/bounds.h"
+
 namespace disttrain::chiefd {
 namespace {
 
@@ -51,6 +53,20 @@ TEST_F(ProgressTest, EvaluationInTheWarmUpTakesNothingAway) {
   report(11, Duration());
   report(12, seconds(1));
   EXPECT_EQ(training(), seconds(1));
+}
+
+// Peers report these times. The journal refuses a time above kMaxDuration.
+TEST_F(ProgressTest, LongestTimesAddUpToNoMore) {
+  report(10, kMaxDuration);
+  for (int i = 0; i < 40; ++i) evaluate(kMaxDuration);
+  EXPECT_EQ(training(), kMaxDuration);
+  report(11, kMaxDuration);
+  EXPECT_EQ(training(), kMaxDuration) << "the pacer's time hasn't grown";
+  progress_.drop_generation();
+  report(1, kMaxDuration);
+  EXPECT_EQ(training(), kMaxDuration);
+  progress_.drop_generation();
+  EXPECT_EQ(progress_.before().time, kMaxDuration);
 }
 
 }  // namespace
