@@ -66,7 +66,9 @@ void RecordLeases::hold(LeaseId id, const Member& borrower, const Lease& lease) 
   Epoch& epoch = epochs_open_[lease.epoch];
   if (lacking(lease.positions, epoch.visited).empty()) return;
   for (const Interval& interval : lease.positions) epoch.free.erase(interval);
-  held_[id] = Held{borrower, lease.epoch, lease.positions};
+  const bool is_new = held_.insert_or_assign(id, Held{borrower, lease.epoch, lease.positions}).second;
+  DISTTRAIN_CHECK(is_new);
+  ++counts_[borrower];
 }
 
 std::vector<LeaseId> RecordLeases::open() const {
@@ -105,6 +107,7 @@ std::optional<Lease> RecordLeases::lend(const Member& to, double rate, std::uint
   lease.epoch = epoch->first;
   lease.positions = take_front(free, lease_size(free.size(), rate, workers));
   held_[lease.id] = Held{to, lease.epoch, lease.positions};
+  ++counts_[to];
   return lease;
 }
 
@@ -118,11 +121,11 @@ void RecordLeases::note_ledger(std::uint32_t complete_epochs, const std::vector<
     IntervalSet visited(entry.visited);
     if (visited.size() >= epoch->second.visited.size()) epoch->second.visited = std::move(visited);
   }
-  std::erase_if(held_, [this](const auto& entry) {
-    const Held& held = entry.second;
-    const auto epoch = epochs_open_.find(held.epoch);
-    return epoch == epochs_open_.end() || lacking(held.positions, epoch->second.visited).empty();
-  });
+  for (auto it = held_.begin(); it != held_.end();) {
+    const auto epoch = epochs_open_.find(it->second.epoch);
+    const bool is_done = epoch == epochs_open_.end() || lacking(it->second.positions, epoch->second.visited).empty();
+    it = is_done ? drop(it) : std::next(it);
+  }
 }
 
 void RecordLeases::give_back(const Member& from) {
@@ -137,15 +140,21 @@ void RecordLeases::give_back(const Member& from) {
       const IntervalSet& visited = DISTTRAIN_MUTANT(kWholeLeaseGivenBack) ? none : epoch->second.visited;
       for (const Interval& gap : lacking(it->second.positions, visited).to_vector()) epoch->second.free.insert(gap);
     }
-    it = held_.erase(it);
+    it = drop(it);
   }
 }
 
+std::map<LeaseId, RecordLeases::Held>::iterator RecordLeases::drop(std::map<LeaseId, Held>::iterator held) {
+  const auto count = counts_.find(held->second.borrower);
+  DISTTRAIN_CHECK(count != counts_.end());
+  if (--count->second == 0) counts_.erase(count);
+  return held_.erase(held);
+}
+
+// Asked for each worker that waits, at each message that may free records.
 bool RecordLeases::has_most(const Member& borrower) const {
-  if (held_.size() < kMaxLeasesOfOne) return false;
-  const auto count = std::count_if(held_.begin(), held_.end(),
-                                   [&borrower](const auto& entry) { return entry.second.borrower == borrower; });
-  return static_cast<std::size_t>(count) >= kMaxLeasesOfOne;
+  const auto count = counts_.find(borrower);
+  return count != counts_.end() && count->second >= kMaxLeasesOfOne;
 }
 
 std::vector<Lease> RecordLeases::held_by(const Member& borrower) const {

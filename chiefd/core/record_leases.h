@@ -72,6 +72,7 @@ class RecordLeases {
   };
 
   bool open_next_epoch();
+  std::map<LeaseId, Held>::iterator drop(std::map<LeaseId, Held>::iterator held);
   std::uint64_t lease_size(std::uint64_t left, double rate, std::uint32_t workers) const;
 
   const std::uint64_t records_;
@@ -82,6 +83,7 @@ class RecordLeases {
   std::uint32_t next_epoch_ = 0;                // the first epoch from which nothing has been lent yet
   std::map<std::uint32_t, Epoch> epochs_open_;  // not complete
   std::map<LeaseId, Held> held_;
+  std::map<Member, std::size_t> counts_;  // of held_, by borrower; no count is 0
   LeaseId last_id_;
 };
 
