@@ -19,16 +19,6 @@ bool is_one_of(T one, std::initializer_list<T> some) {
   return std::find(some.begin(), some.end(), one) != some.end();
 }
 
-// True if the job has decided on a generation and hasn't given it up.
-bool has_generation(const JobFacts& job) {
-  return has_trained(job.stage.at()) ||
-         is_one_of(job.stage.at(), {Stage::kGeneration, Stage::kCreate, Stage::kOpen, Stage::kRoster});
-}
-
-bool has_closed(const JobFacts& job) {
-  return job.stage.is(Stage::kClose) || job.stage.is(Stage::kReleased);
-}
-
 // ---- state and stage
 
 Problem state_fits_stage(const JobFacts& job) {
@@ -81,7 +71,7 @@ Problem state_fits_stage(const JobFacts& job) {
 }
 
 Problem ended_is_closed(const JobFacts& job) {
-  return job.condition.has_ended() && !has_closed(job) ? "the job has ended, but doesn't close" : "";
+  return job.condition.has_ended() && !job.stage.traits().has_closed ? "the job has ended, but doesn't close" : "";
 }
 
 Problem stopping_shows(const JobFacts& job) {
@@ -109,7 +99,7 @@ Problem rollback_has_its_stages(const JobFacts& job) {
 // ---- the generation
 
 Problem shards_have_owners(const JobFacts& job) {
-  if (!has_generation(job)) return "";
+  if (!job.stage.traits().has_generation) return "";
   if (job.generation.number().value == 0) return "the generation has no number";
   if (!job.generation.described()) return "the model isn't known";
   const std::size_t owners = job.generation.owners().size();
@@ -118,19 +108,19 @@ Problem shards_have_owners(const JobFacts& job) {
 }
 
 Problem channels_have_secret(const JobFacts& job) {
-  const bool needs = has_generation(job) && !job.stage.is(Stage::kReclaim);
+  const bool needs = job.stage.traits().has_generation && !job.stage.is(Stage::kReclaim);
   return needs && job.generation.token() == 0 ? "the chief doesn't know the channels' secret" : "";
 }
 
 Problem roster_fits_memory(const JobFacts& job) {
   const std::size_t workers = job.workers.roster().members.size();
-  if (!has_generation(job) || workers <= job.generation.places()) return "";
+  if (!job.stage.traits().has_generation || workers <= job.generation.places()) return "";
   return std::to_string(workers) + " workers are in the roster, but the shards have memory only for " +
          std::to_string(job.generation.places());
 }
 
 Problem steps_are_not_behind_start(const JobFacts& job) {
-  return has_trained(job.stage.at()) && job.progress.step() < job.generation.first_step()
+  return job.stage.traits().has_trained && job.progress.step() < job.generation.first_step()
              ? "the job's step is before the first step of its generation"
              : "";
 }
@@ -146,14 +136,14 @@ Problem places_are_taken_once(const JobFacts& job) {
 
 // With job.on_worker_loss = "wait" a lost worker stays in the roster until the next process of its task joins.
 Problem lost_is_out_of_roster(const JobFacts& job) {
-  if (job.setup.waits_for_lost() || !has_trained(job.stage.at()) || job.stage.is(Stage::kEvaluate)) return "";
+  if (job.setup.waits_for_lost() || !job.stage.traits().has_trained || job.stage.is(Stage::kEvaluate)) return "";
   for (const Member& worker : job.workers.roster().members)
     if (job.workers.is_lost(worker)) return to_string(worker.task) + " is lost, but is in the roster";
   return "";
 }
 
 Problem unfinished_take_part(const JobFacts& job) {
-  if (!has_trained(job.stage.at())) return "";
+  if (!job.stage.traits().has_trained) return "";
   for (const Member& worker : job.workers.unfinished())
     if (!job.workers.is_in_roster(worker) || !job.workers.is_taking_part(worker))
       return to_string(worker.task) + " hasn't finished, but takes no part";
@@ -162,7 +152,7 @@ Problem unfinished_take_part(const JobFacts& job) {
 }
 
 Problem joining_is_unfinished(const JobFacts& job) {
-  if (!has_trained(job.stage.at())) return "";
+  if (!job.stage.traits().has_trained) return "";
   for (const auto& [worker, since] : job.workers.joining())
     if (!job.workers.is_unfinished(worker)) return to_string(worker.task) + " joins, but has already finished";
   return "";
@@ -186,7 +176,7 @@ Problem kept_out_is_out(const JobFacts& job) {
 Problem fenced_is_gone(const JobFacts& job) {
   for (const Fence& fence : job.fences.all) {
     const std::string name = to_string(fence.worker.task);
-    if (!has_trained(job.stage.at()) && !has_closed(job))
+    if (!job.stage.traits().has_trained && !job.stage.traits().has_closed)
       return name + " is still being fenced, but its generation is over";
     if (job.workers.is_taking_part(fence.worker)) return name + " is fenced, but takes part";
     for (const ShardId shard : fence.owed)
@@ -199,7 +189,7 @@ Problem fenced_is_gone(const JobFacts& job) {
 // ---- data
 
 Problem lends_only_in_training(const JobFacts& job) {
-  const bool may = has_closed(job) || (has_trained(job.stage.at()) && !job.stage.is(Stage::kReclaim));
+  const bool may = job.stage.traits().has_closed || (job.stage.traits().has_trained && !job.stage.is(Stage::kReclaim));
   return job.loans.is_allowed && !may ? "the job lends records, but its generation doesn't train" : "";
 }
 
@@ -207,7 +197,7 @@ Problem lends_only_in_training(const JobFacts& job) {
 
 Problem silent_ps_is_owner(const JobFacts& job) {
   for (const auto& [ps, silence] : job.pauses.silent_ps()) {
-    if (!has_trained(job.stage.at()))
+    if (!job.stage.traits().has_trained)
       return to_string(ps) + ": the job waits for this silent ps, but training hasn't begun in this generation";
     const std::vector<Member> owners = job.generation.holders();
     const auto owns = [ps = ps](const Member& owner) { return owner.task == ps; };
@@ -218,7 +208,7 @@ Problem silent_ps_is_owner(const JobFacts& job) {
 }
 
 Problem short_only_in_training(const JobFacts& job) {
-  return job.pauses.is_short() && !job.stage.is(Stage::kTrain) && !has_closed(job)
+  return job.pauses.is_short() && !job.stage.is(Stage::kTrain) && !job.stage.traits().has_closed
              ? "the job pauses for missing workers, but doesn't train"
              : "";
 }
@@ -273,7 +263,7 @@ Problem attempt_has_its_stages(const JobFacts& job) {
   const std::optional<Attempt>& attempt = job.attempts.current;
   if (!attempt) return "";
   if (!job.setup.takes_checkpoints() || !job.folder.is_open) return "a checkpoint is taken without a folder";
-  if (!has_trained(job.stage.at()) || job.stage.is(Stage::kReclaim))
+  if (!job.stage.traits().has_trained || job.stage.is(Stage::kReclaim))
     return "a checkpoint is taken, but training hasn't begun in this generation";
   if (attempt->phase != Attempt::Phase::kPrepare && !attempt->owed.empty() && attempt->phase != Attempt::Phase::kBegin)
     return "shards cut, but a ps hasn't reserved its space yet";
@@ -296,7 +286,7 @@ Problem saved_is_of_generation(const JobFacts& job) {
 }
 
 Problem savers_can_be_served(const JobFacts& job) {
-  const bool can_be = job.setup.takes_checkpoints() && job.condition.has_begun() && !has_closed(job);
+  const bool can_be = job.setup.takes_checkpoints() && job.condition.has_begun() && !job.stage.traits().has_closed;
   return job.savers.is_any() && !can_be ? "a client waits for a checkpoint that the job can't take" : "";
 }
 

@@ -65,7 +65,18 @@ JobPart part(const JobFacts& job) {
       return JobPart::kCheckpoint;
     case Stage::kEvaluate:
       return JobPart::kEvaluate;
-    default:
+    case Stage::kGather:
+    case Stage::kDescribe:
+    case Stage::kFolder:
+    case Stage::kInit:
+    case Stage::kRegather:
+    case Stage::kFind:
+    case Stage::kGeneration:
+    case Stage::kCreate:
+    case Stage::kOpen:
+    case Stage::kRoster:
+    case Stage::kTrain:
+    case Stage::kSettle:
       break;
   }
   if (job.rollbacks.current()) return JobPart::kRestore;

@@ -1,13 +1,12 @@
-// Decides when a job's next checkpoint is due: by time, by steps, or because a client asks. It also stores which
-// attempts have failed, and whether the newest checkpoint was taken for a ps that leaves.
-// chiefd/core/job/flow/checkpoints.cc takes the checkpoints.
+// Stores when a job's newest checkpoint was taken, at which step the next one is due, which attempts have failed, and
+// whether the newest checkpoint was taken for a ps that leaves. chiefd/core/job/rules/checkpoints.h decides when one is
+// taken.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "chiefd/core/job/facts/progress.h"
 #include "chiefd/core/job/setup.h"
 #include "common/time.h"
 
@@ -17,11 +16,9 @@ class CheckpointSchedule {
  public:
   explicit CheckpointSchedule(const JobSetup& setup) : setup_(setup) {}
 
-  // If a checkpoint is due, returns the step at which the shards cut. Step 0 means that they cut at once. If no
-  // checkpoint is due, returns none. `is_wanted` is true if a client asks for a checkpoint.
-  std::optional<Step> due(Instant now, const Progress& progress, bool is_wanted) const;
-  // Sets when the next checkpoint by steps is due: at the first multiple of checkpoint.every_steps that is above
-  // `after`.
+  // Where the next checkpoint by steps is due. Step 0 if checkpoint.every_steps is 0.
+  Step next_due() const { return next_due_; }
+  // Sets it to the first multiple of checkpoint.every_steps that is above `after`.
   void set_next_due(Step after);
   // When the newest checkpoint was taken. Before the first checkpoint: when training began. Before training: Instant().
   Instant newest_at() const { return newest_at_; }
@@ -50,7 +47,7 @@ class CheckpointSchedule {
  private:
   const JobSetup& setup_;
   Instant newest_at_;
-  std::uint64_t next_due_ = 0;  // global step
+  Step next_due_;
   Instant next_try_;
   std::uint32_t failed_attempts_ = 0;  // in a row
   std::string error_;

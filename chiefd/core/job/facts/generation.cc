@@ -51,27 +51,27 @@ Status GenerationPlan::check_restore() const {
           ": put the former data back, or set another job.name and set checkpoint.init_from to this checkpoint");
 }
 
-MemoryFit GenerationPlan::memory_fit(const Tasks& tasks) const {
+MemoryFit GenerationPlan::memory_fit(const Tasks& tasks, const Placed& placed) const {
   std::vector<TaskId> owners;
   std::map<TaskId, std::uint64_t> memory;
-  for (const Owner& owner : placed_.owners) {
+  for (const Owner& owner : placed.owners) {
     owners.push_back(owner.ps.task);
     if (const Task* task = tasks.find(owner.ps.task)) memory[owner.ps.task] = task->hello.memory_bytes;
   }
-  return MemoryFit(placed_.layout, owners, setup_.config(), setup_.credits, memory);
+  return MemoryFit(placed.layout, owners, setup_.config(), setup_.credits, memory);
 }
 
-Status GenerationPlan::make_places(const Tasks& tasks, std::size_t least, std::size_t roster) {
+Result<std::uint32_t> GenerationPlan::plan_places(const Tasks& tasks, const Placed& placed, std::size_t least,
+                                                  std::size_t roster) const {
   const auto fewest = static_cast<std::uint32_t>(least);
-  const MemoryFit fit = memory_fit(tasks);
+  const MemoryFit fit = memory_fit(tasks, placed);
   if (const std::string problem = fit.why_not(fewest); !problem.empty()) return fail(ErrorCode::kConfig, problem);
   const auto most = std::max(fewest, static_cast<std::uint32_t>(roster));
-  places_ = fit.most_workers(wanted_places(most, setup_.listed_workers, setup_.takes_unlisted));
-  return {};
+  return fit.most_workers(wanted_places(most, setup_.listed_workers, setup_.takes_unlisted));
 }
 
-Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
-                             std::size_t roster) {
+Result<GenerationPlan::Placed> GenerationPlan::plan(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided,
+                                                    std::size_t roster) const {
   std::vector<Offer> offers;
   std::uint64_t offered = 0;
   for (const auto& [id, task] : tasks.all()) {
@@ -86,12 +86,12 @@ Status GenerationPlan::place(const Tasks& tasks, const std::function<bool(TaskId
   Result<Layout> layout = place_on(described_->model, placement_of(setup_.config()), setup_.config().job.shards, roster,
                                    static_cast<std::uint32_t>(offered));
   if (!layout) return tl::unexpected(layout.error());
-  placed_ = {std::move(*layout), bucket_size_for(roster), {}};
-  for (TaskId ps : assign_owners(offers, placed_.layout.shards)) {
+  Placed placed{std::move(*layout), bucket_size_for(roster), {}};
+  for (TaskId ps : assign_owners(offers, placed.layout.shards)) {
     const Task& task = *tasks.find(ps);
-    placed_.owners.push_back(Owner{task.member, task.hello.address});
+    placed.owners.push_back(Owner{task.member, task.hello.address});
   }
-  return make_places(tasks, least, roster);
+  return placed;
 }
 
 void GenerationPlan::keep_owners(const Tasks& tasks) {

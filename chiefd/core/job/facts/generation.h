@@ -74,17 +74,17 @@ class GenerationPlan {
   // Fails if the number of records in the data has changed since the checkpoint was made, because the checkpoint's
   // ledger of visited records would be wrong for this data.
   Status check_restore() const;
-  // Places the model on the connected ps tasks for which `is_avoided` returns false. Then calls make_places(). If
-  // make_places() fails, owners() already has the new ps tasks.
-  Status place(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t least,
-               std::size_t roster);
-  void put_back(Placed placed) { placed_ = std::move(placed); }
+  // How the model is placed on the connected ps tasks for which `is_avoided` returns false, for `roster` workers.
+  Result<Placed> plan(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t roster) const;
+  void place(Placed placed) { placed_ = std::move(placed); }
   // Keeps the same ps tasks as owners, with the processes that are connected now. Each owner must be in `tasks`.
   void keep_owners(const Tasks& tasks);
-  // Sets places() to wanted_places(), or to a smaller number if the ps tasks lack memory for so many workers. Fails if
-  // they lack memory for `least` workers.
-  Status make_places(const Tasks& tasks, std::size_t least, std::size_t roster);
-  MemoryFit memory_fit(const Tasks& tasks) const;
+  // The number of workers that these shards should have memory for: wanted_places(), or fewer if the ps tasks lack
+  // memory for so many. Fails if they lack memory for `least` workers.
+  Result<std::uint32_t> plan_places(const Tasks& tasks, const Placed& placed, std::size_t least,
+                                    std::size_t roster) const;
+  void make_places(std::uint32_t places) { places_ = places; }
+  MemoryFit memory_fit(const Tasks& tasks) const { return memory_fit(tasks, placed_); }
   // Begins the generation that was planned. Its number is higher than all earlier numbers of the job and of its
   // checkpoint folder.
   void begin(Generation newest_in_folder);
@@ -97,6 +97,8 @@ class GenerationPlan {
   void learn_token(std::uint64_t token) { token_ = token; }
 
  private:
+  MemoryFit memory_fit(const Tasks& tasks, const Placed& placed) const;
+
   const JobSetup& setup_;
   std::optional<JobDescribed> described_;
   Placed placed_;

@@ -4,11 +4,6 @@
 
 namespace disttrain::chiefd {
 
-void HeldActions::send_behind_all(Turn& turn, TaskId task, ToTask message) {
-  if (held_.empty()) return turn.send(task, std::move(message));
-  held_.rbegin()->second.push_back(Send{task, std::move(message)});
-}
-
 Actions HeldActions::release(Ticket ticket) {
   auto held = held_.extract(ticket);
   return held.empty() ? Actions() : std::move(held.mapped());
@@ -30,6 +25,11 @@ void HeldActions::drop_sends_to(TaskId task) {
 std::optional<Ticket> HeldActions::oldest() const {
   if (held_.empty()) return std::nullopt;
   return held_.begin()->first;
+}
+
+std::optional<Ticket> HeldActions::newest() const {
+  if (held_.empty()) return std::nullopt;
+  return held_.rbegin()->first;
 }
 
 bool HeldActions::is_lease_held(TaskId worker, LeaseId lease) const {

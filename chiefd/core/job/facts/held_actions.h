@@ -12,18 +12,14 @@
 #include <variant>
 
 #include "chiefd/core/events.h"
-#include "chiefd/core/job/turn.h"
 
 namespace disttrain::chiefd {
 
 class HeldActions {
  public:
   void hold(Ticket ticket, Action action) { held_[ticket].push_back(std::move(action)); }
-  // Adds the ticket without an action, so that oldest() returns it if the disk is slow, and send_behind_all() waits for
-  // it.
+  // Adds the ticket without an action, so that oldest() and newest() return it.
   void watch(Ticket ticket) { held_[ticket]; }
-  // Sends the message after all other held actions. If no ticket is held, sends it at once.
-  void send_behind_all(Turn& turn, TaskId task, ToTask message);
   // Removes and returns the actions that were held for the ticket, in order.
   Actions release(Ticket ticket);
 
@@ -32,8 +28,9 @@ class HeldActions {
   void drop_sends_to(TaskId task);
 
   bool is_empty() const { return held_.empty(); }
-  // The oldest ticket whose record isn't durable yet.
+  // The oldest and the newest ticket whose records aren't durable yet.
   std::optional<Ticket> oldest() const;
+  std::optional<Ticket> newest() const;
   bool is_lease_held(TaskId worker, LeaseId lease) const;
   template <typename Message>
   bool holds(TaskId task) const {

@@ -32,16 +32,27 @@ enum class Stage {
   kReleased,
 };
 
-// True if the shards of the generation may have applied pushes that are in no checkpoint.
-inline bool has_trained(Stage stage) {
-  return stage == Stage::kTrain || stage == Stage::kReclaim || stage == Stage::kSettle || stage == Stage::kFinalCut ||
-         stage == Stage::kEvaluate;
-}
+// What holds at a stage.
+struct StageTraits {
+  // The job has decided on a generation and hasn't given it up. Its tasks may fail as a consequence of something else
+  // in other stages.
+  bool has_generation = false;
+  // Tasks of the job may be connected to each other, in this generation or in the one that is given up.
+  bool has_channels = false;
+  // The shards of the generation may have applied pushes that are in no checkpoint.
+  bool has_trained = false;
+  // The awaited tasks may work for long, and their progress extends the stage.
+  bool has_long_work = false;
+  // The job ends, or has ended.
+  bool has_closed = false;
+};
+StageTraits traits_of(Stage stage);
 
 class StageWait {
  public:
   Stage at() const { return stage_; }
   bool is(Stage stage) const { return stage_ == stage; }
+  StageTraits traits() const { return traits_of(stage_); }
   // Changes only the stage. The awaited members and the deadline stay until they are set again.
   void enter(Stage stage) { stage_ = stage; }
 

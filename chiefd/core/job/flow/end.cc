@@ -78,18 +78,18 @@ void stop_early(JobFacts& job, Turn& turn, const std::string& reason) {
 }
 
 void give_steps_time(JobFacts& job, Instant now) {
+  job.stage.wait_since(now);
   job.stage.set_deadline(now + std::max(job.setup.timeouts.close, job.setup.config().job.stall_timeout));
 }
 
 void end_steps(JobFacts& job, Turn& turn) {
   job.condition.explain(job.condition.end_reason() + "; the job waits for the workers to end their step");
-  job.stage.wait_since(turn.now);
   give_steps_time(job, turn.now);
   if (job.pauses.is_short()) check_quorum(job, turn);
   // A worker that has stopped never makes another step in this generation. So it must not stop before the record of the
   // stop is durable: after a restart the chief would go on with the job, and wait for this worker's steps for ever.
   for (const Member& worker : job.workers.unfinished())
-    job.held.send_behind_all(turn, worker.task, StopJob{job.setup.id, job.generation.number()});
+    send_behind_all(job, turn, worker.task, StopJob{job.setup.id, job.generation.number()});
   check_end(job, turn);
 }
 

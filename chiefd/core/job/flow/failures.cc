@@ -27,7 +27,7 @@ void on_fault(JobFacts& job, Turn& turn, const Member& from, const TaskFailed& f
                                                 views::living_workers(job), job.setup.config().job.restart_window);
   const Verdict verdict = rules::at_fault(from, failed, times);
   carry_out(job, turn, verdict);
-  const bool goes_on = !job.condition.has_ended() && !job.stage.is(Stage::kClose);
+  const bool goes_on = !job.condition.has_ended() && !job.stage.traits().has_closed;
   if (std::holds_alternative<Lose>(verdict) && goes_on)
     carry_out(job, turn, rules::lost_for_own_fault(job, from, failed.reason, times));
 }
@@ -35,7 +35,7 @@ void on_fault(JobFacts& job, Turn& turn, const Member& from, const TaskFailed& f
 }  // namespace
 
 void on_task_failed(JobFacts& job, Turn& turn, const Member& from, const TaskFailed& failed) {
-  if (job.condition.has_ended() || job.stage.is(Stage::kClose) || job.stage.is(Stage::kQueued)) return;
+  if (job.condition.has_ended() || job.stage.traits().has_closed || job.stage.is(Stage::kQueued)) return;
   // A description belongs to no generation, so a failed description comes with generation 0. Reports about an earlier
   // generation may come at any time and are ignored.
   if (job.stage.is(Stage::kDescribe) && failed.generation.value == 0 && job.stage.awaits(from))

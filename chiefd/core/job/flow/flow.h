@@ -31,6 +31,7 @@ namespace disttrain::chiefd::flow {
 
 // Does what a rule has decided.
 void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict);
+void carry_out_all(JobFacts& job, Turn& turn, const std::vector<Verdict>& verdicts);
 
 // ---- events.cc: what has happened. See Job.
 
@@ -49,6 +50,8 @@ void on_tick(JobFacts& job, Turn& turn);
 void set_state(JobFacts& job, Turn& turn, JobState state, std::string reason);
 // Journals and reports the state as it is. For a state that isn't new, but whose reason a restarted chief must know.
 void journal_state(JobFacts& job, Turn& turn);
+// Sends the message when all records are durable that an action waits for.
+void send_behind_all(JobFacts& job, Turn& turn, TaskId task, ToTask message);
 // Reports an event of the job, for `disttrain events` and the log. `level` as in LogLine. `task`, `cause`: see
 // EventRecord.
 void tell(const JobFacts& job, Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
@@ -79,6 +82,9 @@ void on_describe_failed(JobFacts& job, Turn& turn, const Member& from, const Err
 void on_finding_at_describe(JobFacts& job, Turn& turn, const Finding& finding);
 // In stage kDescribe: the worker has described the model and the data.
 void on_described(JobFacts& job, Turn& turn, const Member& from, const JobDescribed& described);
+// In the stages kFolder and kFind: the chief has read the folder. The next generation begins with the newest
+// checkpoint. If the folder never had one, the generation begins with initial values.
+void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer);
 // Called when the checkpoint folder was read.
 void find_init(JobFacts& job, Turn& turn);
 // In stage kInit: the shell has found the first parameters, or has failed.
@@ -93,6 +99,9 @@ void ask_to_create(JobFacts& job, Turn& turn, const Member& ps);
 void open_job(JobFacts& job, Turn& turn);
 // The same for a worker, which opens the job.
 void ask_to_open(JobFacts& job, Turn& turn, const Member& worker);
+// In stage kOpen: no worker is awaited any more. Goes on to the next stage, or starts again without the workers that
+// have failed.
+void advance_open(JobFacts& job, Turn& turn);
 // Called when all workers have opened the job.
 void set_roster(JobFacts& job, Turn& turn);
 // Called when the pacer has the roster.
@@ -103,9 +112,6 @@ void start_training(JobFacts& job, Turn& turn);
 // In stage kOpen: this worker has failed or is lost. REQUIRES: views::may_start_without(). `is_process`: the process
 // is to blame, and stays out; otherwise the worker may join while the job trains.
 void note_start_failure(JobFacts& job, Turn& turn, const Member& worker, const Error& error, bool is_process);
-// In stage kOpen: no worker is awaited any more. Goes on to the next stage, or starts again without the workers that
-// have failed.
-void advance_open(JobFacts& job, Turn& turn);
 void start_with_others(JobFacts& job, Turn& turn, const StartWithOthers& verdict);
 // Leaves out what has failed, or counts what was lost, in this generation. Called before the generation is dropped,
 // whatever the reason.
@@ -247,6 +253,10 @@ void roll_back(JobFacts& job, Turn& turn, Loss loss = Loss::kCounts);
 std::size_t count_loss(JobFacts& job, Turn& turn, const std::string& kind, const Cause& cause);
 // In stage kRegather: goes on if enough tasks are connected.
 void regather(JobFacts& job, Turn& turn);
+// In stage kRegather: what the next generation waits for.
+void await_tasks(JobFacts& job, const AwaitTasks& verdict);
+// All that the next generation needs is there: looks for the checkpoint that it begins with.
+void begin_next(JobFacts& job, Turn& turn);
 
 // ---- restart.cc
 

@@ -16,22 +16,6 @@
 namespace disttrain::chiefd::flow {
 namespace {
 
-// Called in the stages kFolder and kFind, when the chief has read the folder. The next generation begins with the
-// newest checkpoint. If the folder never had one, the generation begins with initial values.
-void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
-  const Verdict verdict = rules::folder_read(job, answer);
-  if (!std::holds_alternative<Stay>(verdict)) {
-    job.folder.newest.reset();
-    return carry_out(job, turn, verdict);
-  }
-  job.generation.restore_from(answer.newest);
-  if (const auto& restore = job.generation.restore())
-    job.folder.newest = CheckpointRecord{job.setup.id, restore->generation, restore->step, restore->path};
-  if (job.stage.is(Stage::kFolder)) return find_init(job, turn);
-  if (Status status = job.generation.check_restore(); !status) return fail_job(job, turn, status.error(), std::nullopt);
-  begin_generation(job, turn);
-}
-
 void on_folder_failure(JobFacts& job, Turn& turn, const Error& error, bool is_waited_for) {
   const Verdict verdict = rules::folder_failed(job, error);
   if (!std::holds_alternative<Stay>(verdict)) return carry_out(job, turn, verdict);
@@ -70,7 +54,7 @@ void ask_newest(JobFacts& job, Turn& turn) {
 }
 
 void on_newest(JobFacts& job, Turn& turn, const Result<FolderAnswer>& answer) {
-  if (job.stage.is(Stage::kClose) || job.stage.is(Stage::kReleased) || job.condition.has_ended()) return;
+  if (job.stage.traits().has_closed || job.condition.has_ended()) return;
   const bool is_waited_for =
       job.stage.is(Stage::kFolder) || job.stage.is(Stage::kFind) || job.stage.is(Stage::kFinalCut);
   if (!answer) return on_folder_failure(job, turn, answer.error(), is_waited_for);

@@ -91,7 +91,7 @@ void lend(JobFacts& job, Turn& turn) {
     if (job.setup.is_sync())
       turn.send(worker.task, std::move(no_more));
     else
-      job.held.send_behind_all(turn, worker.task, std::move(no_more));
+      send_behind_all(job, turn, worker.task, std::move(no_more));
   }
 }
 

@@ -70,7 +70,7 @@ void on_accusation(JobFacts& job, Turn& turn, const Member& from, const Accusati
   if (accusation.accused.role != Role::kPs) return;
   // In stage kRegather the job has given up the shards of its last generation. A complaint of a ps is about these
   // shards, and says nothing about the shards of the next generation.
-  if (!views::has_channels(job) || (from.task.role == Role::kPs && job.stage.is(Stage::kRegather))) return;
+  if (!job.stage.traits().has_channels || (from.task.role == Role::kPs && job.stage.is(Stage::kRegather))) return;
   job.links.accuse(turn.now, link, accusation.lasts, accusation.reason);
   if (accusation.lasts < job.setup.timeouts.unreachable) return;
   const Verdict verdict = rules::broken_link(job, turn.tasks, turn.now, from, link);

@@ -55,8 +55,16 @@ void on_member_reconnect(JobFacts& job, Turn& turn, const TaskHello& hello) {
       if (is_awaited)
         turn.send(member.task, CloseJob{job.setup.id, job.generation.number(), job.condition.end_reason()});
       break;
-    default:
-      break;
+    case Stage::kQueued:
+    case Stage::kGather:
+    case Stage::kFolder:
+    case Stage::kInit:
+    case Stage::kRegather:
+    case Stage::kFind:
+    case Stage::kGeneration:
+    case Stage::kReclaim:
+    case Stage::kReleased:
+      break;  // no task owes an answer
   }
   repeat_checkpoint(job, turn, member);
 }
@@ -80,7 +88,7 @@ void repeat_in_training(JobFacts& job, Turn& turn, const Member& member) {
   const bool evaluates = job.setup.config().evaluate.every_steps != 0 && !job.setup.uses_evaluators();
   if (job.workers.evaluator() == member && evaluates) send_to(SetEvaluator{job.setup.id, job.generation.number()});
   if (job.condition.is_stopping() || job.workers.was_told_to_stop(member))
-    return job.held.send_behind_all(turn, member.task, StopJob{job.setup.id, job.generation.number()});
+    return send_behind_all(job, turn, member.task, StopJob{job.setup.id, job.generation.number()});
   grant_again(job, turn, member);
 }
 

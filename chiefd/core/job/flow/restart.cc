@@ -244,7 +244,7 @@ void reclaim_job(JobFacts& job, Turn& turn) {
     turn.send(worker.task, StartJob{job.setup.id, job.generation.number()});
     turn.send(worker.task, PauseJob{job.setup.id, job.generation.number(), holds_workers, "the chief is back"});
     if (job.condition.is_stopping())
-      job.held.send_behind_all(turn, worker.task, StopJob{job.setup.id, job.generation.number()});
+      send_behind_all(job, turn, worker.task, StopJob{job.setup.id, job.generation.number()});
   }
   tell(job, turn, kReclaimed, 1,
        "a new chief goes on with the job, which has " + std::to_string(job.workers.unfinished().size()) +

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "chiefd/core/job/report.h"
+#include "chiefd/core/job/rules/checkpoints.h"
 #include "chiefd/core/job/rules/start.h"
 #include "chiefd/core/job/step_targets.h"
 #include "chiefd/core/job/views/links.h"
@@ -58,8 +59,12 @@ void place_model(JobFacts& job, Turn& turn) {
   if (Status status = job.generation.check_restore(); !status) return fail_job(job, turn, status.error(), std::nullopt);
   const std::size_t workers = job.workers.roster().members.size();
   const auto is_avoided = [&](TaskId ps) { return views::is_avoided(job, turn.tasks, ps); };
-  if (Status status = job.generation.place(turn.tasks, is_avoided, workers, workers); !status)
-    return fail_job(job, turn, status.error(), std::nullopt);
+  Result<GenerationPlan::Placed> placed = job.generation.plan(turn.tasks, is_avoided, workers);
+  if (!placed) return fail_job(job, turn, placed.error(), std::nullopt);
+  const Result<std::uint32_t> places = job.generation.plan_places(turn.tasks, *placed, workers, workers);
+  if (!places) return fail_job(job, turn, places.error(), std::nullopt);
+  job.generation.place(std::move(*placed));
+  job.generation.make_places(*places);
   if (job.setup.waits_for_lost() && job.workers.ranks().empty()) job.workers.fix_ranks(job.workers.roster().members);
   begin_generation(job, turn);
 }
@@ -169,6 +174,20 @@ void on_described(JobFacts& job, Turn& turn, const Member& from, const JobDescri
   find_init(job, turn);
 }
 
+void begin_with_newest(JobFacts& job, Turn& turn, const FolderAnswer& answer) {
+  const Verdict verdict = rules::folder_read(job, answer);
+  if (!std::holds_alternative<Stay>(verdict)) {
+    job.folder.newest.reset();
+    return carry_out(job, turn, verdict);
+  }
+  job.generation.restore_from(answer.newest);
+  if (const auto& restore = job.generation.restore())
+    job.folder.newest = CheckpointRecord{job.setup.id, restore->generation, restore->step, restore->path};
+  if (job.stage.is(Stage::kFolder)) return find_init(job, turn);
+  if (Status status = job.generation.check_restore(); !status) return fail_job(job, turn, status.error(), std::nullopt);
+  begin_generation(job, turn);
+}
+
 // The path is resolved only once, so that all shards and all generations begin with the same parameters.
 void find_init(JobFacts& job, Turn& turn) {
   if (job.generation.restore() || !job.setup.has_init() || !job.generation.init_path().empty())
@@ -254,6 +273,10 @@ void open_job(JobFacts& job, Turn& turn) {
 
 void ask_to_open(JobFacts& job, Turn& turn, const Member& worker) {
   turn.send(worker.task, views::order_to_open(job, worker));
+}
+
+void advance_open(JobFacts& job, Turn& turn) {
+  carry_out(job, turn, rules::opened(job));
 }
 
 void set_roster(JobFacts& job, Turn& turn) {

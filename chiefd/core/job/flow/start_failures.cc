@@ -13,18 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "chiefd/core/job/rules/start.h"
-
 namespace disttrain::chiefd::flow {
 
 void note_start_failure(JobFacts& job, Turn& turn, const Member& worker, const Error& error, bool is_process) {
   job.start.could_not_open[worker] = StartFacts::Failure{error, is_process};
   job.workers.mark_lost(worker);
   if (job.stage.answered(worker)) advance_open(job, turn);
-}
-
-void advance_open(JobFacts& job, Turn& turn) {
-  carry_out(job, turn, rules::opened(job));
 }
 
 void start_with_others(JobFacts& job, Turn& turn, const StartWithOthers& verdict) {

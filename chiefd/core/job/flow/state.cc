@@ -22,6 +22,12 @@ void journal_state(JobFacts& job, Turn& turn) {
   tell(job, turn, to_string(state), level, std::string(to_string(state)) + ": " + job.condition.reason());
 }
 
+void send_behind_all(JobFacts& job, Turn& turn, TaskId task, ToTask message) {
+  const std::optional<Ticket> newest = job.held.newest();
+  if (!newest) return turn.send(task, std::move(message));
+  job.held.hold(*newest, Send{task, std::move(message)});
+}
+
 void tell(const JobFacts& job, Turn& turn, const std::string& kind, std::uint8_t level, const std::string& text,
           std::optional<TaskId> task, const std::string& cause) {
   const std::uint64_t step = views::reached(job).value;

@@ -1,5 +1,6 @@
 // Carries out the verdicts of rules.
 #include <variant>
+#include <vector>
 
 #include "chiefd/core/job/flow/flow.h"
 #include "chiefd/core/job/flow/overloaded.h"
@@ -33,6 +34,11 @@ void evaluate_without(JobFacts& job, Turn& turn, const EvaluateWithout& verdict)
   if (verdict.error) return on_evaluation_failed(job, turn, verdict.worker, *verdict.error);
   job.workers.mark_lost(verdict.worker);
   evaluate(job, turn, Loss::kLink);
+}
+
+void keep_owners(JobFacts& job, Turn& turn, const KeepOwners& verdict) {
+  if (verdict.forgets_links) job.links.forget_peers();
+  job.generation.keep_owners(turn.tasks);
 }
 
 void join_now(JobFacts& job, Turn& turn, const Member& worker) {
@@ -69,6 +75,14 @@ void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict) {
                  [&](const SetFirstRoster&) { set_roster(job, turn); },
                  [&](const StartWithOthers& v) { start_with_others(job, turn, v); },
                  [&](const GatherAgain& v) { gather_after_loss(job, turn, v); },
+                 [&](const KeepOwners& v) { keep_owners(job, turn, v); },
+                 [&](const PlaceAnew& v) { job.generation.place(v.placed); },
+                 [](const LackPs&) {},  // rules::next_missing() tells
+                 [&](const Invite& v) { invite(job, turn, v.worker); },
+                 [&](const ChooseRoster& v) { job.workers.choose_members(v.roster); },
+                 [&](const MakePlaces& v) { job.generation.make_places(v.places); },
+                 [&](const AwaitTasks& v) { await_tasks(job, v); },
+                 [&](const BeginNext&) { begin_next(job, turn); },
                  [&](const TakeCheckpoint& v) { begin_attempt(job, turn, v.at); },
                  [&](const TakeLastCheckpoint&) { take_last_checkpoint(job, turn); },
                  [&](const EvaluateLast&) { evaluate(job, turn); },
@@ -98,6 +112,10 @@ void carry_out(JobFacts& job, Turn& turn, const Verdict& verdict) {
                  [&](const LeaveBehind&) { leave_behind(job, turn); },
              },
              verdict);
+}
+
+void carry_out_all(JobFacts& job, Turn& turn, const std::vector<Verdict>& verdicts) {
+  for (const Verdict& verdict : verdicts) carry_out(job, turn, verdict);
 }
 
 }  // namespace disttrain::chiefd::flow

@@ -9,6 +9,30 @@
 #include "chiefd/core/job/views/workers.h"
 
 namespace disttrain::chiefd::rules {
+namespace {
+
+// In sync, if checkpoint.every_steps makes a checkpoint due, the shards cut exactly at the due step. The chief orders
+// this cut this many seconds before it expects the step.
+constexpr double kSecondsAhead = 0.5;
+
+// Returns the step at which the shards cut, if a checkpoint is due: by time, by steps, or because a client asks. Step
+// 0: at once.
+std::optional<Step> due(const JobFacts& job, Instant now) {
+  const CheckpointSection& section = job.setup.config().checkpoint;
+  if (job.savers.is_any()) return Step();
+  if (section.every > Duration::zero() && now - job.schedule.newest_at() >= section.every) return Step();
+  if (section.every_steps == 0) return std::nullopt;
+  const PacerReport& report = job.progress.report();
+  const double seconds = to_seconds(report.training);
+  const double rate = seconds > 0 ? static_cast<double>(report.measured_steps) / seconds : 0.0;
+  const auto ahead = job.setup.is_sync() ? static_cast<std::uint64_t>(rate * kSecondsAhead) : 0;
+  const Step next = job.schedule.next_due();
+  const bool is_near = report.global_step.value + ahead >= next.value && report.global_step.value > 0;
+  if (!is_near) return std::nullopt;
+  return job.setup.is_sync() ? next : Step();
+}
+
+}  // namespace
 
 Verdict next_attempt(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (job.attempts.current) {
@@ -25,7 +49,7 @@ Verdict next_attempt(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (views::leaving_owner(job, tasks))
     return job.pauses.is_any_silent() ? Verdict(Stay{}) : Verdict(TakeCheckpoint{Step()});
   if (job.condition.state() != JobState::kRunning) return Stay{};
-  const std::optional<Step> at = job.schedule.due(now, job.progress, job.savers.is_any());
+  const std::optional<Step> at = due(job, now);
   if (!at) return Stay{};
   // In async and ssp, a worker can't mark its channels while it evaluates. Until the end of the evaluation the shards
   // couldn't cut, and the other workers would wait. So no attempt begins during an evaluation, unless a client has

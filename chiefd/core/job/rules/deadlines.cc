@@ -20,9 +20,7 @@ namespace {
 Instant newest_progress(const JobFacts& job, const Tasks& tasks) {
   if (job.stage.is(Stage::kRegather)) return views::newest_work(job, tasks, job.candidates.invited_members());
   if (views::awaits_evaluators(job)) return views::newest_evaluation_work(job, tasks);
-  const bool has_long_work = job.stage.is(Stage::kDescribe) || job.stage.is(Stage::kCreate) ||
-                             job.stage.is(Stage::kOpen) || job.stage.is(Stage::kEvaluate);
-  return has_long_work ? views::newest_work(job, tasks, job.stage.awaited()) : Instant();
+  return job.stage.traits().has_long_work ? views::newest_work(job, tasks, job.stage.awaited()) : Instant();
 }
 
 // Returns the awaited task to blame. This is the pacer if the stage waits for it, because the other tasks may wait for

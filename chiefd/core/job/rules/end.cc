@@ -34,7 +34,7 @@ bool may_go_in_training(const JobFacts& job, const Member& member) {
 Verdict stopped_by_client(const JobFacts& job, const std::string& reason) {
   // A job that finishes early would train on after a rollback. A client's stop is for good.
   const bool is_stopped = job.condition.is_stopping() && !job.condition.finishes_early();
-  if (job.condition.has_ended() || job.stage.is(Stage::kClose) || is_stopped) return Stay{};
+  if (job.condition.has_ended() || job.stage.traits().has_closed || is_stopped) return Stay{};
   if (job.stage.is(Stage::kQueued)) return Release{reason};
   const bool ends_by_itself =
       job.stage.is(Stage::kReclaim) || job.stage.is(Stage::kSettle) || job.stage.is(Stage::kFinalCut);
@@ -76,9 +76,21 @@ bool may_go(const JobFacts& job, const Member& member) {
       return !job.generation.is_owner(member) && !job.stage.awaits(member);
     case Stage::kClose:
       return lets_go(job, member);
-    default:
-      return true;  // the job has nothing to save at these stages
+    case Stage::kQueued:
+    case Stage::kGather:
+    case Stage::kDescribe:
+    case Stage::kFolder:
+    case Stage::kInit:
+    case Stage::kRegather:
+    case Stage::kFind:
+    case Stage::kGeneration:
+    case Stage::kCreate:
+    case Stage::kOpen:
+    case Stage::kRoster:
+    case Stage::kReleased:
+      return true;  // the job has nothing to save
   }
+  return true;
 }
 
 }  // namespace disttrain::chiefd::rules

@@ -37,11 +37,8 @@ Verdict failed(const JobFacts& job, const Tasks& tasks, Instant now, const Membe
   const Error error{failed.code, failed.reason};
   // While the job gives a generation up, tasks of this generation fail as a consequence. So their failures are ignored.
   // Before the first generation, a failure is that of a description that the job no longer waits for.
-  const bool is_giving_up = job.stage.is(Stage::kGather) || job.stage.is(Stage::kDescribe) ||
-                            job.stage.is(Stage::kRegather) || job.stage.is(Stage::kFind) ||
-                            job.stage.is(Stage::kGeneration) || job.stage.is(Stage::kFolder) ||
-                            job.stage.is(Stage::kInit);
-  if (!views::uses(job, from) || failed.generation != job.generation.number() || is_giving_up) return Stay{};
+  const bool has_generation = job.stage.traits().has_generation && !job.stage.is(Stage::kGeneration);
+  if (!views::uses(job, from) || failed.generation != job.generation.number() || !has_generation) return Stay{};
   if (job.stage.is(Stage::kCreate) && job.generation.is_owner(from)) {
     if (failed.code == ErrorCode::kData && job.generation.restore())
       return SetCheckpointAside{to_string(from.task) + ": " + failed.reason};

@@ -38,7 +38,7 @@ Verdict lost_at_start(const JobFacts& job, const Tasks& tasks, Instant now, cons
 
 Verdict lost_owner(const JobFacts& job, const Finding& finding) {
   const Cause cause{finding.member.task, finding.why};
-  if (finding.what == Finding::What::kSilent && has_trained(job.stage.at()))
+  if (finding.what == Finding::What::kSilent && job.stage.traits().has_trained)
     return PauseForPs{finding.member, to_string(cause) + "; waiting for it to return"};
   return Recover{cause, loss_of(finding)};
 }
@@ -67,9 +67,22 @@ Verdict lost_worker(const JobFacts& job, const Tasks& tasks, Instant now, const 
     case Stage::kFinalCut:
     case Stage::kEvaluate:
       return EndWithout{finding.member, loss_of(finding)};
-    default:
-      return lost_at_start(job, tasks, now, finding);
+    case Stage::kQueued:
+    case Stage::kGather:
+    case Stage::kDescribe:
+    case Stage::kFolder:
+    case Stage::kInit:
+    case Stage::kRegather:
+    case Stage::kFind:
+    case Stage::kGeneration:
+    case Stage::kCreate:
+    case Stage::kOpen:
+    case Stage::kRoster:
+    case Stage::kClose:
+    case Stage::kReleased:
+      break;
   }
+  return lost_at_start(job, tasks, now, finding);
 }
 
 }  // namespace disttrain::chiefd::rules

@@ -14,7 +14,7 @@ constexpr std::uint32_t kMostFruitless = 100;
 }  // namespace
 
 Verdict after_loss(const JobFacts& job, const Cause& cause, Loss loss) {
-  if (job.condition.has_ended() || job.stage.is(Stage::kClose) || job.stage.is(Stage::kQueued)) return Stay{};
+  if (job.condition.has_ended() || job.stage.traits().has_closed || job.stage.is(Stage::kQueued)) return Stay{};
   // A job that finishes early rolls back, as any job does. It finishes when it trains again.
   if (job.condition.is_stopping() && !job.condition.finishes_early())
     return Close{JobState::kStopped,

@@ -3,11 +3,13 @@
 // another.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "chiefd/core/job/facts/generation.h"
 #include "chiefd/core/job/loss.h"
 #include "chiefd/core/job/turn.h"
 #include "chiefd/core/links.h"
@@ -126,6 +128,41 @@ struct GatherAgain {
   bool counts = false;
 };
 
+// ---- the next generation of a job that rolls back
+
+// The same ps tasks own the shards, with the processes that are connected now. `forgets_links`: the broken links
+// between them are tried again.
+struct KeepOwners {
+  bool forgets_links = false;
+};
+// Other ps tasks own the shards.
+struct PlaceAnew {
+  GenerationPlan::Placed placed;
+};
+// A ps is missing. `why`: why others can't take its shards; "" while the job waits for it anyway.
+struct LackPs {
+  std::string why{};
+};
+// The worker is asked to read the data and to build the model.
+struct Invite {
+  Member worker;
+};
+// These workers are in the next generation.
+struct ChooseRoster {
+  std::vector<Member> roster;
+};
+// The shards have memory for so many workers.
+struct MakePlaces {
+  std::uint32_t places = 0;
+};
+// The next generation can't begin yet. `lacks_memory`: the ps tasks that are there can't take the shards.
+struct AwaitTasks {
+  std::string shortage;
+  bool lacks_memory = false;
+};
+// All that the next generation needs is there.
+struct BeginNext {};
+
 // ---- a worker
 
 // The job goes on without this worker, which was in the roster.
@@ -238,7 +275,8 @@ struct LeaveBehind {};
 using Verdict =
     std::variant<Stay, Fail, Recover, RollBack, StartOver, Close, Release, StopSteps, StopWithout, Settle, ShareRest,
                  FinishEvaluation, Extend, WaitAgain, PauseForPs, PauseForWorkers, EndShortage, PauseForDisk,
-                 EndDiskPause, Await, Describe, AskOthers, SetFirstRoster, StartWithOthers, GatherAgain, TakeCheckpoint,
+                 EndDiskPause, Await, Describe, AskOthers, SetFirstRoster, StartWithOthers, GatherAgain, KeepOwners,
+                 PlaceAnew, LackPs, Invite, ChooseRoster, MakePlaces, AwaitTasks, BeginNext, TakeCheckpoint,
                  TakeLastCheckpoint, EvaluateLast, GiveUpAttempt, Commit, Lose, EndWithout, Reclaim, AwaitAgain,
                  LeaveOut, KeepOut, LetIn, Join, Refuse, AskAgain, DescribeWithout, StartWithout, StartAgainWithout,
                  EvaluateWithout, Suspect, WaitForLinks, GiveUpEvaluators, SetCheckpointAside, LeaveBehind>;

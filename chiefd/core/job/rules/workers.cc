@@ -11,17 +11,6 @@
 #include "chiefd/core/job/views/workers.h"
 
 namespace disttrain::chiefd::rules {
-namespace {
-
-std::string lost_too_often(const JobFacts& job, TaskId worker) {
-  const std::string why = job.worker_losses.why_lost(worker);
-  return "it was lost more than job.max_restarts (" + std::to_string(job.setup.config().job.max_restarts) +
-         ") times within job.restart_window, and too few other workers are left" +
-         (why.empty() ? "" : "; the last loss: ") + why;
-}
-
-}  // namespace
-
 Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member& worker) {
   if (views::uses(job, worker) || job.workers.is_lost(worker) || !tasks.is_current(worker) ||
       !views::has_work_for(job, worker.task))
@@ -40,34 +29,12 @@ Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member
   return Join{worker};
 }
 
-// Why the job waits in vain for workers. None: some may come.
-std::optional<Fail> in_vain(const JobFacts& job, const Tasks& tasks, Instant now) {
-  const std::optional<TaskId> lost = views::last_hope(job, tasks, now);
-  if (!lost) return std::nullopt;
-  // After a restart of the chief, a worker that isn't in the cluster file may be unknown.
-  const Task* task = tasks.find(*lost);
-  const bool is_barred = task != nullptr && views::is_barred(job, *task);
-  const std::string others = job.setup.waits_for_lost()
-                                 ? "; no other worker may take its rank (job.on_worker_loss is \"wait\")"
-                                 : "; too few other workers are left";
-  const std::string reason =
-      is_barred ? "it " + job.candidates.kept_out().at(*lost) + others : lost_too_often(job, *lost);
-  // The workers that failed before may have another reason.
-  const std::optional<Rollback>& rollback = job.rollbacks.current();
-  const std::string before = rollback ? "; the job had rolled back because of " + to_string(rollback->cause) : "";
-  return Fail{Error{ErrorCode::kFailed, reason + before}, *lost};
-}
-
-Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now) {
-  const std::optional<Fail> failure = in_vain(job, tasks, now);
-  return failure ? Verdict(*failure) : Verdict(Stay{});
-}
-
 Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now) {
   if (!job.stage.is(Stage::kTrain)) return Stay{};
   const std::string problem = views::shortage(job, tasks, now);
   if (problem.empty()) return job.pauses.is_short() ? Verdict(EndShortage{"the workers are there"}) : Verdict(Stay{});
-  if (const std::optional<Fail> failure = in_vain(job, tasks, now)) return *failure;
+  if (std::optional<views::Blame> blame = views::in_vain(job, tasks, now))
+    return Fail{std::move(blame->error), blame->task};
   return job.pauses.is_short() ? Verdict(Stay{}) : Verdict(PauseForWorkers{problem});
 }
 

@@ -9,9 +9,6 @@ namespace disttrain::chiefd::rules {
 
 // Whether a prepared worker joins the roster now: Join, LetIn (not yet), KeepOut, or Stay.
 Verdict joins(const JobFacts& job, const Tasks& tasks, Instant now, const Member& worker);
-// Fails the job if too few of the known workers may take part, because the others were lost too often or can't take
-// part.
-Verdict without_hope(const JobFacts& job, const Tasks& tasks, Instant now);
 // Whether a job that trains pauses for missing workers, which may fail it, or pauses no longer.
 Verdict quorum(const JobFacts& job, const Tasks& tasks, Instant now);
 // Workers have finished although records are left. ShareRest, when they have for so long that the pacer has reported

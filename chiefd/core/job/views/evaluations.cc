@@ -12,8 +12,8 @@ namespace disttrain::chiefd::views {
 
 // True if the job may give orders and take results.
 bool is_at_work(const JobFacts& job) {
-  const bool has_ended = job.stage.is(Stage::kClose) || job.stage.is(Stage::kReleased) || job.stage.is(Stage::kQueued);
-  return !has_ended && !job.condition.has_ended() && job.generation.described().has_value();
+  const bool goes_on = !job.stage.traits().has_closed && !job.stage.is(Stage::kQueued);
+  return goes_on && !job.condition.has_ended() && job.generation.described().has_value();
 }
 
 EvaluationRules rules_of(const JobFacts& job) {

@@ -81,11 +81,4 @@ std::string broken_links_text(const JobFacts& job, Instant now) {
   return text;
 }
 
-// Returns false in the first stages of a job's start, because no task has channels of the new generation yet. A
-// complaint in these stages is about channels of an earlier generation.
-bool has_channels(const JobFacts& job) {
-  return !job.stage.is(Stage::kGather) && !job.stage.is(Stage::kDescribe) && !job.stage.is(Stage::kFolder) &&
-         !job.stage.is(Stage::kInit);
-}
-
 }  // namespace disttrain::chiefd::views

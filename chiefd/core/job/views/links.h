@@ -30,6 +30,5 @@ bool reaches_owners(const JobFacts& job, TaskId worker);
 std::string links_of(const JobFacts& job, Instant now, TaskId worker);
 // The links_of() of several workers, in one text. These are the workers whose broken links were reported as events.
 std::string broken_links_text(const JobFacts& job, Instant now);
-bool has_channels(const JobFacts& job);
 
 }  // namespace disttrain::chiefd::views

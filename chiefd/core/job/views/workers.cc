@@ -19,6 +19,13 @@ bool is_work_left(const JobFacts& job) {
   return !any_has_ended && !job.progress.report().finished;
 }
 
+std::string was_lost_too_often(const JobFacts& job, TaskId worker) {
+  const std::string why = job.worker_losses.why_lost(worker);
+  return "it was lost more than job.max_restarts (" + std::to_string(job.setup.config().job.max_restarts) +
+         ") times within job.restart_window, and too few other workers are left" +
+         (why.empty() ? "" : "; the last loss: ") + why;
+}
+
 }  // namespace
 
 bool has_work_for(const JobFacts& job, TaskId worker) {
@@ -123,6 +130,23 @@ std::optional<TaskId> last_hope(const JobFacts& job, const Tasks& tasks, Instant
       ++others;
   }
   return others < job.setup.least_workers() ? banned : std::nullopt;
+}
+
+std::optional<Blame> in_vain(const JobFacts& job, const Tasks& tasks, Instant now) {
+  const std::optional<TaskId> lost = last_hope(job, tasks, now);
+  if (!lost) return std::nullopt;
+  // After a restart of the chief, a worker that isn't in the cluster file may be unknown.
+  const Task* task = tasks.find(*lost);
+  const std::string others = job.setup.waits_for_lost()
+                                 ? "; no other worker may take its rank (job.on_worker_loss is \"wait\")"
+                                 : "; too few other workers are left";
+  const std::string reason = task != nullptr && is_barred(job, *task)
+                                 ? "it " + job.candidates.kept_out().at(*lost) + others
+                                 : was_lost_too_often(job, *lost);
+  // The workers that failed before may have another reason.
+  const std::optional<Rollback>& rollback = job.rollbacks.current();
+  const std::string before = rollback ? "; the job had rolled back because of " + to_string(rollback->cause) : "";
+  return Blame{Error{ErrorCode::kFailed, reason + before}, *lost};
 }
 
 bool can_do_without(const JobFacts& job, const Tasks& tasks, TaskId worker, Instant now) {

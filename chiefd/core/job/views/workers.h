@@ -25,6 +25,13 @@ std::string shortage(const JobFacts& job, const Tasks& tasks, Instant now);
 // of those. If ranks are fixed, returns a rank's worker that is left out or, while the job trains, a missing one that
 // was lost too often: the job would wait for it although it may not come back.
 std::optional<TaskId> last_hope(const JobFacts& job, const Tasks& tasks, Instant now);
+// Why the job fails, and which worker is to blame.
+struct Blame {
+  Error error;
+  TaskId task;
+};
+// Why the job waits in vain for workers: last_hope() may not take part. None: some worker may come.
+std::optional<Blame> in_vain(const JobFacts& job, const Tasks& tasks, Instant now);
 // Returns true if enough other workers are there that may take part.
 bool can_do_without(const JobFacts& job, const Tasks& tasks, TaskId worker, Instant now);
 bool waits_for_finished(const JobFacts& job);

@@ -49,9 +49,13 @@ class RuleTest : public testing::Test {
     described.train_records = 100;
     job_->generation.describe(described);
     job_->workers.choose({member(worker(0)), member(worker(1)), member(worker(2))});
-    const Status placed = job_->generation.place(
-        tasks_, [](TaskId) { return false; }, 1, 3);
+    Result<GenerationPlan::Placed> placed = job_->generation.plan(
+        tasks_, [](TaskId) { return false; }, 3);
     ASSERT_TRUE(placed) << placed.error().message;
+    const Result<std::uint32_t> places = job_->generation.plan_places(tasks_, *placed, 1, 3);
+    ASSERT_TRUE(places) << places.error().message;
+    job_->generation.place(std::move(*placed));
+    job_->generation.make_places(*places);
     job_->generation.begin(Generation());
     job_->workers.begin_generation();
     job_->workers.begin_training();
@@ -149,6 +153,22 @@ class RuleTest : public testing::Test {
   static std::string text_of(const GatherAgain& v) {
     return std::string("gather again") + (v.counts ? " (counts): " : ": ") + to_string(v.cause);
   }
+  static std::string text_of(const KeepOwners& v) {
+    return std::string("keep owners") + (v.forgets_links ? "; forget links" : "");
+  }
+  static std::string text_of(const PlaceAnew& v) {
+    std::string text = "place on";
+    for (const Owner& owner : v.placed.owners) text += " " + to_string(owner.ps.task);
+    return text;
+  }
+  static std::string text_of(const LackPs& v) { return "lack ps" + (v.why.empty() ? "" : ": " + v.why); }
+  static std::string text_of(const Invite& v) { return "invite " + to_string(v.worker.task); }
+  static std::string text_of(const ChooseRoster& v) { return "choose" + names(v.roster); }
+  static std::string text_of(const MakePlaces& v) { return "make places for " + std::to_string(v.places); }
+  static std::string text_of(const AwaitTasks& v) {
+    return std::string(v.lacks_memory ? "await memory: " : "await tasks: ") + v.shortage;
+  }
+  static std::string text_of(const BeginNext&) { return "begin next"; }
   static std::string text_of(const TakeCheckpoint& v) { return "take checkpoint at " + std::to_string(v.at.value); }
   static std::string text_of(const TakeLastCheckpoint&) { return "take last checkpoint"; }
   static std::string text_of(const EvaluateLast&) { return "evaluate last"; }

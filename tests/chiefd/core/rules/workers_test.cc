@@ -1,5 +1,8 @@
 #include "chiefd/core/job/rules/workers.h"
 
+#include <optional>
+
+#include "chiefd/core/job/views/workers.h"
 #include "tests/chiefd/core/rules/rules_fixture.h"
 
 namespace disttrain::chiefd {
@@ -17,7 +20,10 @@ class WorkersRule : public RuleTest {
   }
   std::string join_of_2() { return text(rules::joins(*job_, tasks_, now_, member(worker(2)))); }
   std::string quorum() { return text(rules::quorum(*job_, tasks_, now_)); }
-  std::string hope() { return text(rules::without_hope(*job_, tasks_, now_)); }
+  std::string hope() {
+    const std::optional<views::Blame> blame = views::in_vain(*job_, tasks_, now_);
+    return blame ? text(Fail{blame->error, blame->task}) : "stay";
+  }
   void lose(TaskId worker, int times) {
     for (int i = 0; i < times; ++i) job_->worker_losses.note_lost(to_string(worker), now_, "its process has ended");
   }
