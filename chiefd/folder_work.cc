@@ -139,7 +139,7 @@ std::string JobFolder::mark_again() {
 }
 
 Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed,
-                                     const std::string& columns) const {
+                                     const std::string& columns) {
   FolderAnswer answer;
   answer.mark = mark;
   const auto found = checkpoint::list_checkpoints(files_, path_);

@@ -49,7 +49,7 @@ class JobFolder {
   // "".
   Result<std::string> keep_program(const CommitAttempt& work, checkpoint::Manifest& manifest);
   // `columns` are those of the job's data; "": the checkpoint's columns don't matter.
-  Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed, const std::string& columns) const;
+  Result<FolderAnswer> find(std::uint64_t mark, const std::string& committed, const std::string& columns);
   // The checkpoints in the folder, for FolderAnswer::kept. None if the folder can't be listed, or if it isn't the one
   // that this chief has marked: an empty mount point in its place doesn't mean that the checkpoints are gone.
   std::optional<std::vector<KeptCheckpoint>> list() const;

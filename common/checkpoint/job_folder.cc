@@ -373,8 +373,7 @@ std::string holds_folders_of_jobs(Files& files, const std::string& path) {
 }
 
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
-                                                  std::vector<std::string>& broken,
-                                                  const std::set<std::string>& damaged) {
+                                                  std::vector<std::string>& broken, std::set<std::string>& damaged) {
   const Result<std::vector<Found>> found = list_checkpoints(files, job_folder);
   if (!found) return tl::unexpected(found.error());
   for (const Found& checkpoint : *found) {
@@ -383,9 +382,13 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
     if (open) return std::optional(std::move(*open));
     if (open.error().code != ErrorCode::kData && open.error().code != ErrorCode::kNoInput)
       return tl::unexpected(open.error());
+    const Status aside = set_aside(files, checkpoint.path);
+    // Then the others may be gone, too, and none of them is damaged.
+    if (!aside && aside.error().code == ErrorCode::kNoInput)
+      return fail(ErrorCode::kFailed, checkpoint.path + " went away while the chief read " + job_folder +
+                                          ": is its file system still mounted?");
     broken.push_back(open.error().message);
-    // If that fails, for example on a read-only file system, the checkpoint keeps its name. The loop skips it.
-    (void)set_aside(files, checkpoint.path);
+    if (!aside) damaged.insert(checkpoint.path);
   }
   return std::optional<OpenCheckpoint>();
 }

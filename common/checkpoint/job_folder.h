@@ -85,13 +85,13 @@ Result<OpenCheckpoint> open_named(Files& files, const std::string& path);
 inline constexpr std::size_t kMostJobFolders = 1000;
 std::string holds_folders_of_jobs(Files& files, const std::string& path);
 
-// Opens the newest checkpoint with a readable manifest. A newer checkpoint whose manifest is unreadable is set aside if
-// the folder is writable, and its error is added to `broken`. Skips the checkpoints whose paths are in `damaged`.
-// Returns none if no checkpoint is left. If it comes to a checkpoint whose format is too new for this program, it fails
-// with kConfig instead of skipping that checkpoint.
+// Opens the newest checkpoint with a readable manifest. A newer checkpoint whose manifest is unreadable is set aside,
+// and its error is added to `broken`. If it can't be set aside, for example on a read-only file system, its path is
+// added to `damaged`. Skips the checkpoints whose paths are in `damaged`. Returns none if no checkpoint is left. Fails
+// with kFailed if a checkpoint goes away meanwhile. If it comes to a checkpoint whose format is too new for this
+// program, it fails with kConfig instead of skipping that checkpoint.
 Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::string& job_folder,
-                                                  std::vector<std::string>& broken,
-                                                  const std::set<std::string>& damaged = {});
+                                                  std::vector<std::string>& broken, std::set<std::string>& damaged);
 
 // Renames a damaged checkpoint, so that it no longer counts as a checkpoint. The program never removes it, because it
 // may help a person to find out what is wrong with the disk.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "tests/common/checkpoint/small_job.h"
 
@@ -39,7 +40,8 @@ TEST_F(DiskFilesTest, CheckpointsAreSavedKeptAndLoaded) {
   ASSERT_TRUE(removed) << removed.error().message;
   EXPECT_EQ(removed->size(), 2u);
   std::vector<std::string> broken;
-  const auto newest = open_newest(files_, job, broken);
+  std::set<std::string> damaged;
+  const auto newest = open_newest(files_, job, broken, damaged);
   ASSERT_TRUE(newest.has_value() && *newest);
   EXPECT_EQ((*newest)->manifest.step, Step(40));
   const Status loaded = load(files_, **newest, layout_of(small_model(), 3, 4));

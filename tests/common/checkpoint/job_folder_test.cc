@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "tests/common/checkpoint/memory_files.h"
 #include "tests/common/checkpoint/small_job.h"
 
@@ -24,7 +28,8 @@ class JobFolderTest : public testing::Test {
   }
   std::uint64_t newest_step() {
     std::vector<std::string> broken;
-    const auto open = open_newest(files_, "/job", broken);
+    std::set<std::string> damaged;
+    const auto open = open_newest(files_, "/job", broken, damaged);
     EXPECT_TRUE(open.has_value()) << open.error().message;
     return *open ? (*open)->manifest.step.value : 0;
   }
@@ -91,12 +96,45 @@ TEST_F(JobFolderTest, BrokenManifestIsSetAsideNamedAndTheOneBeforeIsTaken) {
   const std::string path = saved(1, 20);
   files_.content(path + "/MANIFEST.json").resize(100);
   std::vector<std::string> broken;
-  const auto open = open_newest(files_, "/job", broken);
+  std::set<std::string> damaged;
+  const auto open = open_newest(files_, "/job", broken, damaged);
   ASSERT_TRUE(open.has_value() && *open);
   EXPECT_EQ((*open)->manifest.step, Step(10));
   ASSERT_EQ(broken.size(), 1u);
   EXPECT_NE(broken[0].find(path), std::string::npos);
   EXPECT_EQ(names().size(), 1u);
+}
+
+TEST_F(JobFolderTest, BrokenOneThatKeepsItsNameIsNotedAndSkipped) {
+  saved(1, 10);
+  const std::string path = saved(1, 20);
+  files_.content(path + "/MANIFEST.json").resize(100);
+  fail_at(MemoryFiles::Op::kRename, ErrorCode::kNoPermission);
+  std::vector<std::string> broken;
+  std::set<std::string> damaged;
+  const auto open = open_newest(files_, "/job", broken, damaged);
+  ASSERT_TRUE(open.has_value() && *open);
+  EXPECT_EQ((*open)->manifest.step, Step(10));
+  EXPECT_EQ(broken.size(), 1u);
+  EXPECT_EQ(damaged, std::set<std::string>{path});
+  broken.clear();
+  const auto again = open_newest(files_, "/job", broken, damaged);
+  ASSERT_TRUE(again.has_value() && *again);
+  EXPECT_TRUE(broken.empty()) << "it was told before";
+}
+
+// As if its file system were unmounted after the list was read.
+TEST_F(JobFolderTest, FolderThatGoesAwayIsNotTakenForDamaged) {
+  saved(1, 10);
+  files_.fault = [](MemoryFiles::Op, const std::string& path) {
+    return std::optional(Error{ErrorCode::kNoInput, path + ": no such file"});
+  };
+  std::vector<std::string> broken;
+  std::set<std::string> damaged;
+  const auto open = open_newest(files_, "/job", broken, damaged);
+  ASSERT_FALSE(open.has_value());
+  EXPECT_EQ(open.error().code, ErrorCode::kFailed);
+  EXPECT_TRUE(broken.empty());
 }
 
 TEST_F(JobFolderTest, NewerFormatIsNotPassedOver) {
@@ -107,7 +145,8 @@ TEST_F(JobFolderTest, NewerFormatIsNotPassedOver) {
   content.assign(reinterpret_cast<const std::byte*>(newer.data()),
                  reinterpret_cast<const std::byte*>(newer.data()) + newer.size());
   std::vector<std::string> broken;
-  const auto open = open_newest(files_, "/job", broken);
+  std::set<std::string> damaged;
+  const auto open = open_newest(files_, "/job", broken, damaged);
   ASSERT_FALSE(open.has_value());
   EXPECT_EQ(open.error().code, ErrorCode::kConfig);
   EXPECT_EQ(names().size(), 2u);
