@@ -34,6 +34,7 @@ checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created
   manifest.job_toml = work.job_toml;
   manifest.seed = work.config.job.seed;
   manifest.records = work.records;
+  manifest.own_batch = work.config.data.sharding == Sharding::kNone ? work.config.train.step_records() : 0;
   manifest.rule = update::name_of(work.config.train.optimizer.rule);
   manifest.slots = static_cast<std::uint32_t>(update::slots_of(work.config));
   manifest.has_average = work.config.evaluate.average > 0.0;
@@ -77,6 +78,7 @@ RestorePoint restore_point(const checkpoint::OpenCheckpoint& open) {
   point.step = open.manifest.step;
   point.pacer = checkpoint::report_of(open.manifest);
   point.records = open.manifest.records;
+  point.own_batch = open.manifest.own_batch;
   for (const auto& file : open.manifest.files) point.bytes += file.bytes;
   for (const WorkerEntry& worker : open.manifest.shards.front().workers)
     point.batches[worker.worker.task] = worker.batches;

@@ -100,6 +100,8 @@ struct RestorePoint {
   // data.sharding = "none": how many batches of its own order each worker had done
   std::map<TaskId, Step> batches;
   std::uint64_t bytes = 0;  // of its shards' files
+  // data.sharding = "none": the records of each of these batches. 0: another sharding. None: not known.
+  std::optional<std::uint64_t> own_batch{};
 };
 // What the evaluations of a job found, as the job's folder keeps it (chiefd/kept_evaluations.h). Of the record, the
 // job, the newest evaluation and the reason of an early end aren't kept.

@@ -276,27 +276,28 @@ std::string to_json(const Manifest& manifest) {
     ledger.push_back({{"epoch", epoch.epoch}, {"visited", to_json(epoch.visited)}});
   const bool has_doubles = std::any_of(manifest.variables.begin(), manifest.variables.end(),
                                        [](const VariableEntry& entry) { return element_words(entry) > 1; });
-  const OrderedJson json = {{"format", has_doubles ? kFormat : 2},
-                            {"job", manifest.job},
-                            {"generation", manifest.generation.value},
-                            {"step", manifest.step.value},
-                            {"attempt", manifest.attempt},
-                            {"created", manifest.created},
-                            {"seed", hex(manifest.seed)},
-                            {"records", manifest.records},
-                            {"rule", manifest.rule},
-                            {"slots", manifest.slots},
-                            {"average", manifest.has_average},
-                            {"variables", variables},
-                            {"shards", shards},
-                            {"files", files},
-                            {"pacer",
-                             {{"examples", manifest.pacer.examples},
-                              {"late", manifest.pacer.late},
-                              {"skipped", manifest.pacer.skipped},
-                              {"complete_epochs", manifest.pacer.complete_epochs},
-                              {"ledger", ledger}}},
-                            {"job_toml", manifest.job_toml}};
+  OrderedJson json = {{"format", has_doubles ? kFormat : 2},
+                      {"job", manifest.job},
+                      {"generation", manifest.generation.value},
+                      {"step", manifest.step.value},
+                      {"attempt", manifest.attempt},
+                      {"created", manifest.created},
+                      {"seed", hex(manifest.seed)},
+                      {"records", manifest.records},
+                      {"rule", manifest.rule},
+                      {"slots", manifest.slots},
+                      {"average", manifest.has_average},
+                      {"variables", variables},
+                      {"shards", shards},
+                      {"files", files},
+                      {"pacer",
+                       {{"examples", manifest.pacer.examples},
+                        {"late", manifest.pacer.late},
+                        {"skipped", manifest.pacer.skipped},
+                        {"complete_epochs", manifest.pacer.complete_epochs},
+                        {"ledger", ledger}}},
+                      {"job_toml", manifest.job_toml}};
+  if (manifest.own_batch) json["own_batch"] = *manifest.own_batch;
   std::string text = json.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
   text.resize(text.size() - std::string_view("\n}").size());
   return text + end_of(text);
@@ -326,6 +327,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.created = json.at("created").get<std::int64_t>();
     manifest.seed = from_hex(text_of(json, "seed"));
     manifest.records = number(json, "records");
+    if (json.contains("own_batch")) manifest.own_batch = number(json, "own_batch");
     manifest.rule = text_of(json, "rule");
     manifest.slots = small_number(json, "slots");
     manifest.has_average = json.value("average", false);  // older versions keep no average

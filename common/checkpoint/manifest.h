@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,10 @@ struct Manifest {
   std::int64_t created = 0;  // Unix time, seconds
   std::string job_toml;
   std::uint64_t seed = 0;
-  std::uint64_t records = 0;             // of an epoch; 0: unknown
+  std::uint64_t records = 0;  // of an epoch; 0: unknown
+  // data.sharding = "none": the records of a batch in which WorkerEntry::batches counts. 0: another sharding. None: not
+  // known, because an earlier version has made the checkpoint.
+  std::optional<std::uint64_t> own_batch;
   std::string rule;                      // of the optimizer
   std::uint32_t slots = 0;               // per parameter, with the moving average
   bool has_average = false;              // the last slot is the moving average of the parameters

@@ -132,7 +132,7 @@ void ShardCore::cut(Instant now, Actions& actions) {
     // compares the clocks in the shards' copies. With the true clocks it would notice the mutant.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
     copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock,
-                                             own_order_ ? own_order_->batches_of(member->member.task) : clock});
+                                             own_order_ ? own_order_->batches_of(member->member.task) : Step()});
   }
   // Workers that aren't in the roster now may come back.
   for (const OwnBatches& away : own_order_ ? own_order_->all() : std::vector<OwnBatches>()) {

@@ -153,5 +153,28 @@ TEST_F(RecoveryTest, CheckpointOfOtherDataIsRefused) {
   EXPECT_NE(status(job).reason.find("999 training records"), std::string::npos) << status(job).reason;
 }
 
+// With data.sharding = "none" a checkpoint has a number of batches for each worker, with "lease" a ledger of records.
+TEST_F(RecoveryTest, CheckpointWhoseAccountOfTheRecordsDoesntFitTheJobIsRefused) {
+  const auto reason_with = [this](Sharding sharding, std::optional<std::uint64_t> own_batch) {
+    newest_ = restore_point(20);
+    newest_->own_batch = own_batch;
+    journal_ = {};
+    start_chief(2, 1);
+    hello_all();
+    JobConfig config = with_checkpoints();
+    config.data.sharding = sharding;
+    const JobId job = submit(config);
+    return status(job).state == JobState::kFailed ? status(job).reason : "goes on";
+  };
+  const std::uint64_t batch = with_checkpoints().train.step_records();
+  EXPECT_EQ(reason_with(Sharding::kLease, 0), "goes on");
+  EXPECT_EQ(reason_with(Sharding::kNone, batch), "goes on");
+  EXPECT_EQ(reason_with(Sharding::kNone, std::nullopt), "goes on") << "an earlier version has made the checkpoint";
+  EXPECT_NE(reason_with(Sharding::kNone, 0).find("set data.sharding = \"lease\" again"), std::string::npos);
+  EXPECT_NE(reason_with(Sharding::kLease, batch).find("set data.sharding = \"none\" again"), std::string::npos);
+  EXPECT_NE(reason_with(Sharding::kNone, batch + 1).find("set train.batch_size and train.accumulate back"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

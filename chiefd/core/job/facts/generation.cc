@@ -41,14 +41,29 @@ void GenerationPlan::draw_numbers(Term term) {
 }
 
 Status GenerationPlan::check_restore() const {
-  if (!restore_ || restore_->records == 0 || restore_->records == described_->train_records ||
-      setup_.config().data.sharding != Sharding::kLease)
-    return {};
-  return fail(
-      ErrorCode::kConfig,
-      restore_->path + " was made with " + std::to_string(restore_->records) + " training records; the data now has " +
-          std::to_string(described_->train_records) +
-          ": put the former data back, or set another job.name and set checkpoint.init_from to this checkpoint");
+  if (!restore_) return {};
+  const auto refuse = [this](const std::string& why, const std::string& back) {
+    return fail(ErrorCode::kConfig, restore_->path + " was made with " + why + ": " + back +
+                                        ", or set another job.name and set checkpoint.init_from to this checkpoint");
+  };
+  const JobConfig& config = setup_.config();
+  const bool has_own_order = config.data.sharding == Sharding::kNone;
+  const std::uint64_t own_batch = has_own_order ? config.train.step_records() : 0;
+  const std::uint64_t former = restore_->own_batch.value_or(own_batch);
+  if ((former == 0) != (own_batch == 0))
+    return refuse("another data.sharding, so it doesn't say which records the job has still to train on with this one",
+                  "set data.sharding = " + std::string(has_own_order ? "\"lease\"" : "\"none\"") + " again");
+  if (former != own_batch)
+    return refuse("batches of " + std::to_string(former) +
+                      " records, of which it has a number for each worker, because "
+                      "data.sharding is \"none\"; the job now has batches of " +
+                      std::to_string(own_batch),
+                  "set train.batch_size and train.accumulate back");
+  if (restore_->records != 0 && restore_->records != described_->train_records)
+    return refuse(std::to_string(restore_->records) + " training records; the data now has " +
+                      std::to_string(described_->train_records),
+                  "put the former data back");
+  return {};
 }
 
 MemoryFit GenerationPlan::memory_fit(const Tasks& tasks, const Placed& placed) const {

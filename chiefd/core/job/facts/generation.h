@@ -71,8 +71,9 @@ class GenerationPlan {
   void draw_numbers(Term term);
   void restore_from(std::optional<RestorePoint> point) { restore_ = std::move(point); }
   void init_from(std::string path) { init_path_ = std::move(path); }
-  // Fails if the number of records in the data has changed since the checkpoint was made, because the checkpoint's
-  // ledger of visited records would be wrong for this data.
+  // Fails if the checkpoint's account of the records that the job has trained on, its ledger or each worker's number of
+  // batches, would be wrong for the job: the number of records, data.sharding, or with "none" the size of a batch has
+  // changed since.
   Status check_restore() const;
   // How the model is placed on the connected ps tasks for which `is_avoided` returns false, for `roster` workers.
   Result<Placed> plan(const Tasks& tasks, const std::function<bool(TaskId)>& is_avoided, std::size_t roster) const;
