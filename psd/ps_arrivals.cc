@@ -1,6 +1,5 @@
 // How a ps answers hellos. They come from workers that open channels, from shards of other ps tasks, and from peers
 // that dialled the wrong address. See ps_daemon.h.
-#include <algorithm>
 #include <utility>
 
 #include "common/daemon/clock.h"
@@ -47,42 +46,25 @@ void PsDaemon::compare_wires(const transport::Arrival& arrival) {
             "\"; give all hosts the same transport.kind in cluster.toml");
 }
 
-// While the shard's thread makes a shard, which may take hours, it leaves an arrival without an answer, so that this ps
-// looks unreachable. Most shards are made quickly, though, and then the arrival needn't come again.
-bool PsDaemon::answers(ShardId shard) const {
-  const auto found = job_->threads.find(shard);
-  if (found == job_->threads.end()) return false;
-  if (daemon::now() - job_->ordered < job_->facts->timeouts.silent / 2) return true;
-  return std::all_of(job_->threads.begin(), job_->threads.end(), [&](const auto& other) {
-    return other.second != found->second || job_->made.contains(other.first);
-  });
-}
-
 std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
-  const std::string what = "shard " + std::to_string(shard.value) + " of job " + std::to_string(job.value);
-  if (!is_open(job, generation) || !answers(shard))
-    return Refused{ErrorCode::kTemporary, what + " isn't on this ps, or isn't made yet"};
-  if (token != job_->facts->token) return Refused{ErrorCode::kNoPermission, what + ": the token is wrong"};
-  return std::nullopt;
+  if (job_) return job_->check(job, generation, shard, token);
+  return Refused{ErrorCode::kTemporary, HeldJob::lacks(job, shard)};
 }
 
 void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello) {
   if (const auto no = check(hello.job, hello.generation, hello.shard, hello.token))
     return refuse(*arrival, no->code, no->reason);
-  on_shard(hello.shard, [worker = hello.worker, moved = std::move(arrival)](ShardService& shard) {
-    shard.adopt_channel(*moved, worker);
-  });
+  job_->adopt_channel(std::move(arrival), hello.shard, hello.worker);
 }
 
 void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ShardPeerHello& hello) {
   if (const auto no = check(hello.job, hello.generation, ShardId(0), hello.token))
     return refuse(*arrival, no->code, no->reason);
-  const auto& owners = job_->facts->owners;
+  const auto& owners = job_->facts().owners;
   if (hello.from.value == 0 || hello.from.value >= owners.size() || owners[hello.from.value].ps != hello.ps)
     return refuse(*arrival, ErrorCode::kConfig,
                   "shard " + std::to_string(hello.from.value) + " isn't " + to_string(hello.ps.task) + "'s");
-  on_shard(ShardId(0),
-           [from = hello.from, moved = std::move(arrival)](ShardService& shard) { shard.adopt_peer(*moved, from); });
+  job_->adopt_peer(std::move(arrival), hello.from);
 }
 
 void PsDaemon::refuse(transport::Arrival& arrival, ErrorCode code, const std::string& reason) {
