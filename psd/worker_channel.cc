@@ -208,9 +208,10 @@ void WorkerChannel::on_frame(const FrameHeader& header, Bytes control, Bytes pay
   // Drops frames of other types: only a later version of workerd sends them.
 }
 
-// A worker that waits for its answers, as workerd does, never has so many.
+// A worker that waits for its answers, as workerd does, never has so many: at most transport.credits pushes, and a pull
+// for each bucket. Before an update settle() copies the waiting answers, so their number bounds its memory.
 bool WorkerChannel::is_flooded() const {
-  constexpr std::size_t kSome = 1000;
+  constexpr std::size_t kSome = 64;  // the most that transport.credits can be
   constexpr std::size_t kSomeBytes = std::size_t{16} << 20;
   return waiting_.size() > 4 * buckets_ + kSome || connection_->queued_bytes() > 4 * bytes_ + kSomeBytes;
 }
