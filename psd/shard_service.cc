@@ -89,9 +89,11 @@ ShardService::ShardService(const ShardPlace& place, ShardJobPtr job, ShardId sha
       shard_(job_->layout, options_of(*job_, shard, origin), store_options(*job_, origin), is_cancelled),
       scratch_(std::make_unique<wire::ScratchBuffer>()),
       trace_(shard, job_->config.train),
+      life_(place_.loop),
       verdict_(place_.loop) {}
 
 void ShardService::connect() {
+  look_after_links();
   tell(ShardMade{id_});
   if (id_.value == 0)
     tell(ShardReady{id_});
@@ -375,8 +377,18 @@ void ShardService::fence(const Member& worker) {
 
 void ShardService::report(bool at_once) {
   say(at_once);
-  give_up_marks();
-  keep_links();
+}
+
+// The peers measure the silence of this shard by the job's time limits. So it doesn't wait for the heartbeats, whose
+// pause may change while the job runs.
+void ShardService::look_after_links() {
+  life_.expires_after(job_->timeouts.heartbeat);
+  life_.async_wait([this, alive = alive_](asio::error_code cancelled) {
+    if (cancelled || !*alive) return;
+    give_up_marks();
+    keep_links();
+    look_after_links();
+  });
 }
 
 // Shows workers and peers that this shard lives and that their connections work. Also ends the links of silent peers.

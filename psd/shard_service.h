@@ -116,6 +116,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   }
   void connect();
   void say(bool at_once);
+  void look_after_links();
   void keep_links();
   void bury_peer(ShardId peer);
   void give_up_marks();
@@ -207,6 +208,7 @@ class ShardService final : private ChannelOwner, private PeerOwner, private Outs
   ShardFigures figures_;
   ShardTrace trace_;
   Instant update_began_;
+  asio::steady_timer life_;     // until the shard looks after its links again
   asio::steady_timer verdict_;  // limits how long the shard waits for the chief to act after a peer was lost
   // False once the shard is destroyed. Handlers on the loop share it, because they may run after that.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
