@@ -67,11 +67,8 @@ class RdmaDial : public std::enable_shared_from_this<RdmaDial> {
                               if (error || found.empty())
                                 return self->fail_with(ErrorCode::kUnavailable,
                                                        "the host name can't be resolved: " + error.message());
-                              const auto resolved = found.begin()->endpoint();
-                              Endpoint endpoint;
-                              std::memcpy(&endpoint.storage, resolved.data(), resolved.size());
-                              endpoint.length = static_cast<socklen_t>(resolved.size());
-                              self->resolve(endpoint);
+                              const asio::ip::tcp::endpoint resolved = found.begin()->endpoint();
+                              self->resolve(endpoint_of(resolved.data(), resolved.size()));
                             });
   }
 

@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -84,18 +88,10 @@ std::vector<std::string> listening_addresses(const Endpoint& endpoint) {
   return {exact, "0.0.0.0" + port, "[::]" + port};
 }
 
-// Connects to the Unix socket of the process that listens at `address`. The error begins in the middle of a sentence.
-// Sets `squatted` if another user's process has the socket.
-Result<Descriptor> connect_unix(const std::string& cluster, const std::string& address,
+// Connects to the Unix socket of the process that listens at one of these endpoints. The error begins in the middle of
+// a sentence. Sets `squatted` if another user's process has the socket.
+Result<Descriptor> connect_unix(const std::string& cluster, const std::vector<Endpoint>& endpoints,
                                 std::optional<Squatted>& squatted) {
-  const Result<HostAndPort> parsed = parse_address(address);
-  if (!parsed) return tl::unexpected(parsed.error());
-  std::vector<Endpoint> endpoints = numeric_endpoint(*parsed);
-  if (endpoints.empty()) {
-    Result<std::vector<Endpoint>> resolved = resolve(*parsed);
-    if (!resolved) return tl::unexpected(resolved.error());
-    endpoints = std::move(*resolved);
-  }
   std::string reason = "the address isn't one of this host";
   for (const Endpoint& endpoint : endpoints) {
     if (!is_of_this_host(endpoint)) continue;
@@ -121,6 +117,63 @@ Result<Descriptor> connect_unix(const std::string& cluster, const std::string& a
   return fail(ErrorCode::kUnavailable, reason);
 }
 
+using Endpoints = Result<std::vector<Endpoint>>;
+
+// Asks the system's resolver, which may need seconds, without blocking the loop. Its operations on the loop own it, and
+// it ends when it has called `done`.
+class Lookup : public std::enable_shared_from_this<Lookup> {
+ public:
+  using Found = std::function<void(const Endpoints& endpoints, Duration left)>;  // `left` of the deadline
+
+  Lookup(asio::io_context& loop, Found done) : done_(std::move(done)), timer_(loop), resolver_(loop) {}
+
+  void begin(const HostAndPort& address, Duration deadline) {
+    timer_.expires_after(deadline);
+    timer_.async_wait([self = shared_from_this()](const asio::error_code& cancelled) {
+      if (!cancelled) self->finish(fail(ErrorCode::kUnavailable, "the host name isn't resolved in time"));
+    });
+    resolver_.async_resolve(
+        address.host, address.port, asio::ip::tcp::resolver::numeric_service,
+        [self = shared_from_this()](const asio::error_code& error, const auto& found) {
+          if (error)
+            return self->finish(fail(ErrorCode::kUnavailable, "the host name can't be resolved: " + error.message()));
+          std::vector<Endpoint> endpoints;
+          for (const auto& one : found) {
+            const asio::ip::tcp::endpoint resolved = one.endpoint();
+            endpoints.push_back(endpoint_of(resolved.data(), resolved.size()));
+          }
+          self->finish(std::move(endpoints));
+        });
+  }
+
+ private:
+  void finish(const Endpoints& endpoints) {
+    if (!done_) return;
+    timer_.cancel();
+    const Duration left = timer_.expiry() - asio::steady_timer::clock_type::now();
+    std::exchange(done_, nullptr)(endpoints, std::max(left, Duration(1)));
+  }
+
+  Found done_;  // empty once called
+  asio::steady_timer timer_;
+  asio::ip::tcp::resolver resolver_;
+};
+
+// What a hello holds, while it waits to be sent.
+struct KeptHello {
+  explicit KeptHello(const OutgoingFrame& hello)
+      : header(hello.header), control(hello.control.begin(), hello.control.end()) {}
+  OutgoingFrame frame() const {
+    OutgoingFrame frame;
+    frame.header = header;
+    frame.control = control;
+    return frame;
+  }
+
+  wire::FrameHeader header;
+  std::vector<std::byte> control;
+};
+
 }  // namespace
 
 // Dials over shared memory, or over tcp.
@@ -138,22 +191,36 @@ class ShmTransport::ForSteps final : public Transport {
 
   void dial(asio::io_context& loop, const std::string& address, const OutgoingFrame& hello, Duration deadline,
             Done done) override {
-    Result<std::unique_ptr<Connection>> connection = connect(loop, address, hello);
+    const Result<HostAndPort> parsed = parse_address(address);
+    if (!parsed) return dial_at(loop, tl::unexpected(parsed.error()), address, hello, deadline, std::move(done));
+    std::vector<Endpoint> numeric = numeric_endpoint(*parsed);
+    if (!numeric.empty()) return dial_at(loop, std::move(numeric), address, hello, deadline, std::move(done));
+    const auto resolved = [this, &loop, address, kept = KeptHello(hello), done = std::move(done)](
+                              const Endpoints& endpoints, Duration left) {
+      dial_at(loop, endpoints, address, kept.frame(), left, done);
+    };
+    std::make_shared<Lookup>(loop, resolved)->begin(*parsed, deadline);
+  }
+
+ private:
+  void dial_at(asio::io_context& loop, const Endpoints& endpoints, const std::string& address,
+               const OutgoingFrame& hello, Duration deadline, Done done) {
+    Result<std::unique_ptr<Connection>> connection = connect(loop, endpoints, address, hello);
     if (!connection && !owner_.options_.is_required)
       return owner_.dial(loop, address, hello, deadline, std::move(done));
     asio::post(loop, [result = std::make_shared<Result<std::unique_ptr<Connection>>>(std::move(connection)),
                       done = std::move(done)] { done(std::move(*result)); });
   }
 
- private:
-  Result<std::unique_ptr<Connection>> connect(asio::io_context& loop, const std::string& address,
-                                              const OutgoingFrame& hello) {
+  Result<std::unique_ptr<Connection>> connect(asio::io_context& loop, const Endpoints& endpoints,
+                                              const std::string& address, const OutgoingFrame& hello) {
     const auto failed = [&address](const Error& why) {
       return fail(why.code,
                   "can't connect to " + address + " through shared memory (transport.kind = \"shm\"): " + why.message);
     };
+    if (!endpoints) return failed(endpoints.error());
     std::optional<Squatted> squatted;
-    Result<Descriptor> socket = connect_unix(owner_.options_.cluster, address, squatted);
+    Result<Descriptor> socket = connect_unix(owner_.options_.cluster, *endpoints, squatted);
     if (squatted && !owner_.options_.is_required)
       owner_.warn_once(squatted->name,
                        "connections to " + address + " go over TCP and not through shared memory: the socket " +

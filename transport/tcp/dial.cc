@@ -53,11 +53,8 @@ class Dial : public std::enable_shared_from_this<Dial> {
     if (!done_) return;
     if (error) return finish(failure(ErrorCode::kUnavailable, "the host name can't be resolved: " + error.message()));
     for (const auto& one : found) {
-      const auto resolved = one.endpoint();
-      Endpoint endpoint;
-      std::memcpy(&endpoint.storage, resolved.data(), resolved.size());
-      endpoint.length = static_cast<socklen_t>(resolved.size());
-      endpoints_.push_back(endpoint);
+      const asio::ip::tcp::endpoint resolved = one.endpoint();
+      endpoints_.push_back(endpoint_of(resolved.data(), resolved.size()));
     }
     try_next();
   }

@@ -75,6 +75,13 @@ bool is_loopback(const Endpoint& endpoint) {
 
 }  // namespace
 
+Endpoint endpoint_of(const sockaddr* address, std::size_t length) {
+  Endpoint endpoint;
+  std::memcpy(&endpoint.storage, address, length);
+  endpoint.length = static_cast<socklen_t>(length);
+  return endpoint;
+}
+
 std::string to_string(const Endpoint& endpoint) {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (getnameinfo(endpoint.get(), endpoint.length, host, sizeof host, port, sizeof port,

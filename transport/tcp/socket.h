@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct Endpoint {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
+
+// A copy of a socket's address, such as the resolver's. REQUIRES: it isn't longer than sockaddr_storage.
+Endpoint endpoint_of(const sockaddr* address, std::size_t length);
 
 // "127.0.0.1:7100", "[::1]:7100".
 std::string to_string(const Endpoint& endpoint);

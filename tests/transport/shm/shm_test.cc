@@ -1,6 +1,8 @@
 // What only the transport shm does: payloads in shared memory, and peers that misuse what they share.
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -22,6 +24,16 @@
 #include "transport/shm/ring.h"
 #include "transport/shm/transport.h"
 #include "transport/wire/frame_header.h"
+
+// How often this thread has asked the system's resolver for a host name.
+static thread_local int asked_of_resolver = 0;
+
+// Takes the place of libc's, for this program.
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** found) {
+  if (hints == nullptr || (hints->ai_flags & AI_NUMERICHOST) == 0) ++asked_of_resolver;
+  const auto real = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(node, service, hints, found);
+}
 
 namespace disttrain::transport {
 namespace {
@@ -202,6 +214,24 @@ TEST_F(Shm, APeerOnAnotherHostIsToldApart) {
   EXPECT_EQ(dialled.error().message,
             "can't connect to 203.0.113.1:7000 through shared memory (transport.kind = \"shm\"): the address isn't one "
             "of this host");
+}
+
+// The system's resolver may need seconds, so dial() doesn't wait for it.
+TEST_F(Shm, HostNamesAreResolvedOnAnotherThread) {
+  asked_of_resolver = 0;
+  const std::string port = listener->address().substr(listener->address().rfind(':'));
+  std::optional<Result<std::unique_ptr<Connection>>> named;
+  std::optional<Result<std::unique_ptr<Connection>>> unknown;
+  Transport& steps = transport.for_steps();
+  steps.dial(loop, "localhost" + port, hello_frame(), std::chrono::seconds(30), [&](auto r) { named = std::move(r); });
+  steps.dial(loop, "no-such-host.invalid" + port, hello_frame(), std::chrono::seconds(30),
+             [&](auto r) { unknown = std::move(r); });
+  ASSERT_TRUE(run_until_true([&] { return named.has_value() && unknown.has_value(); }));
+  EXPECT_TRUE(*named) << named->error().message;
+  ASSERT_FALSE(*unknown);
+  EXPECT_EQ(unknown->error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(unknown->error().message.find("can't be resolved"), std::string::npos) << unknown->error().message;
+  EXPECT_EQ(asked_of_resolver, 0) << "on this thread";
 }
 
 TEST_F(Shm, WithoutTheNeedForSharedMemoryTcpServes) {
