@@ -43,6 +43,7 @@ Status ChiefClient::say_hello(Duration deadline) {
   closed_.reset();
   hello_answer_.reset();
   arrived_.clear();
+  is_owed_ = false;
 
   Hello hello;
   hello.cluster = target_.cluster;
@@ -82,6 +83,8 @@ Status ChiefClient::say_hello(Duration deadline) {
 Result<wire::ControlMessage> ChiefClient::exchange(const wire::ControlMessage& request, Duration deadline) {
   auto encoded = wire::encode(request);
   if (!encoded) return tl::unexpected<Error>(std::move(encoded.error()));
+  if (is_owed_ && is_connected())
+    if (Status again = say_hello(deadline); !again) return tl::unexpected<Error>(std::move(again.error()));
   if (connection_ && !closed_) {
     transport::OutgoingFrame frame;
     frame.header.type = encoded->type;
@@ -90,17 +93,28 @@ Result<wire::ControlMessage> ChiefClient::exchange(const wire::ControlMessage& r
     frame.lifetime = transport::Payload::kCopied;
     connection_->send(frame);
   }
-  return next(deadline);
+  if (Status answered = await_message(deadline); !answered) {
+    is_owed_ = true;
+    return tl::unexpected<Error>(std::move(answered.error()));
+  }
+  return take_message();
 }
 
-Result<wire::ControlMessage> ChiefClient::next(Duration deadline) {
-  Status done = wait(
+Status ChiefClient::await_message(Duration deadline) {
+  return wait(
       deadline, [this] { return !arrived_.empty(); }, "an answer from chief/0 at " + target_.address);
-  if (!done) return tl::unexpected<Error>(std::move(done.error()));
+}
+
+Result<wire::ControlMessage> ChiefClient::take_message() {
   wire::ControlMessage message = std::move(arrived_.front());
   arrived_.pop_front();
   if (const auto* refused = std::get_if<Refused>(&message)) return fail(refused->code, refused->reason);
   return message;
+}
+
+Result<wire::ControlMessage> ChiefClient::next(Duration deadline) {
+  if (Status arrived = await_message(deadline); !arrived) return tl::unexpected<Error>(std::move(arrived.error()));
+  return take_message();
 }
 
 Status ChiefClient::wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what) {

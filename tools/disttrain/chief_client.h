@@ -39,7 +39,8 @@ class ChiefClient final : private transport::ConnectionHandler {
   Status connect(const ChiefTarget& target, Duration deadline);
 
   // Sends a request and waits for its answer. If the chief refuses the request, the error has the chief's code. If the
-  // connection is lost, the error is kUnavailable.
+  // connection is lost, or no answer comes in time, the error is kUnavailable. If the answer to an earlier request
+  // hasn't come, connects anew first: the late answer mustn't be taken for this one's.
   template <typename Answer>
   Result<Answer> ask(const wire::ControlMessage& request, Duration deadline) {
     auto message = exchange(request, deadline);
@@ -66,6 +67,8 @@ class ChiefClient final : private transport::ConnectionHandler {
  private:
   Status say_hello(Duration deadline);
   Result<wire::ControlMessage> exchange(const wire::ControlMessage& request, Duration deadline);
+  Status await_message(Duration deadline);
+  Result<wire::ControlMessage> take_message();  // REQUIRES: one has arrived
   Status wait(Duration deadline, const std::function<bool()>& is_done, const std::string& for_what);
 
   Result<transport::MutableBytes> payload_landing(const wire::FrameHeader& header, transport::Bytes control) override;
@@ -82,6 +85,7 @@ class ChiefClient final : private transport::ConnectionHandler {
   std::deque<wire::ControlMessage> arrived_;  // messages that next() hasn't returned yet
   std::vector<std::byte> landing_;
   std::optional<Error> closed_;
+  bool is_owed_ = false;  // the chief still owes the answer to a request that has timed out or was interrupted
 };
 
 }  // namespace disttrain::cli
