@@ -86,10 +86,13 @@ Result<Step> CheckpointEvaluation::read(const std::string& path) {
   if (!weights) return tl::unexpected(weights.error());
   if (!parameters_) {
     const std::uint64_t bytes = word_count(layout_.model) * sizeof(float);
-    parameters_ = std::make_unique<Memory>(prepared_->arena, bytes, Paging::kOnDemand);
-    gradients_ = std::make_unique<Memory>(prepared_->arena, bytes, Paging::kOnDemand);
-    if (Status ok = prepared_->engine->open(layout_, parameters_->floats(), gradients_->floats()); !ok)
+    auto parameters = std::make_unique<Memory>(prepared_->arena, bytes, Paging::kOnDemand);
+    auto gradients = std::make_unique<Memory>(prepared_->arena, bytes, Paging::kOnDemand);
+    if (Status ok = prepared_->engine->open(layout_, parameters->floats(), gradients->floats()); !ok)
       return tl::unexpected(ok.error());
+    // Only now: the chief repeats an order that has failed, and the engine must be open then.
+    parameters_ = std::move(parameters);
+    gradients_ = std::move(gradients);
   }
   if (Status ok = read_parameters(*weights, layout_, parameters_->floats()); !ok) return tl::unexpected(ok.error());
   return step;

@@ -1,6 +1,7 @@
 // Runs one computation of an engine at a time, and waits for its end.
 #pragma once
 
+#include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <optional>
 
@@ -16,11 +17,11 @@ class SingleComputation final : private EngineSink {
   // Starts the computation and runs the loop until it is over. The result is valid until the next call.
   Result<EngineOutput> run(Program program, const Batch& batch) {
     output_.reset();
+    loop_.restart();
+    // The engine may compute on a thread of its own. Without this guard run_one() wouldn't wait for it.
+    const auto waits = asio::make_work_guard(loop_);
     engine_.start({program, batch, {}}, *this);
-    while (!output_.has_value()) {
-      loop_.restart();
-      loop_.run_one();
-    }
+    while (!output_.has_value()) loop_.run_one();
     return *output_;
   }
 
