@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 8;
 constexpr std::size_t kSocketReadBytes = 64 * 1024;
+constexpr int kSendAgainMs = 10;  // before a message is sent again for which the kernel had no room
 
 void put_u32(char* to, std::uint32_t value) {
   for (int i = 0; i < 4; ++i) to[i] = static_cast<char>(value >> (8 * i));
@@ -75,9 +76,17 @@ Status MessageSocket::send(const nlohmann::json& message, std::span<const int> d
       continue;
     }
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN)
-      return fail(ErrorCode::kUnavailable, std::string("closed its socket: ") + std::strerror(errno));
+    const int error = errno;
+    const bool may_pass = error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS;
+    if (sent < 0 && error != EAGAIN && !may_pass)
+      return fail(ErrorCode::kUnavailable, std::string("closed its socket: ") + std::strerror(error));
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - daemon::now()).count();
+    if (left <= 0 && may_pass)
+      return fail(ErrorCode::kTemporary, std::string("can't be sent a message: ") + std::strerror(error));
+    if (may_pass) {
+      ::poll(nullptr, 0, kSendAgainMs);
+      continue;
+    }
     pollfd writable{fd_.get(), POLLOUT, 0};
     if (left <= 0 || ::poll(&writable, 1, static_cast<int>(left)) == 0)
       return fail(ErrorCode::kTemporary, "doesn't read its socket");

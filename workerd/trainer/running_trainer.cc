@@ -107,11 +107,12 @@ class RunningTrainer::Watch : public std::enable_shared_from_this<Watch> {
 };
 
 Result<std::unique_ptr<RunningTrainer>> RunningTrainer::start(const TrainerCommand& command,
-                                                              TrainerProcess::OnLine on_line) {
+                                                              TrainerProcess::OnLine on_line, Duration limit,
+                                                              const std::function<bool()>& is_cancelled) {
   Result<MessageSocket::Pair> pair = MessageSocket::make_pair();
   if (!pair) return tl::unexpected(pair.error());
   Result<std::unique_ptr<TrainerProcess>> process =
-      TrainerProcess::start(command, std::move(pair->trainer), std::move(on_line));
+      TrainerProcess::start(command, std::move(pair->trainer), std::move(on_line), limit, is_cancelled);
   if (!process) return tl::unexpected(process.error());
   return std::unique_ptr<RunningTrainer>(
       new RunningTrainer(std::move(*process), MessageSocket(std::move(pair->worker))));

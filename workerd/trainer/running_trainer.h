@@ -23,7 +23,8 @@ namespace disttrain::workerd {
 class RunningTrainer {
  public:
   // Errors: as TrainerProcess::start().
-  static Result<std::unique_ptr<RunningTrainer>> start(const TrainerCommand& command, TrainerProcess::OnLine on_line);
+  static Result<std::unique_ptr<RunningTrainer>> start(const TrainerCommand& command, TrainerProcess::OnLine on_line,
+                                                       Duration limit, const std::function<bool()>& is_cancelled);
   // Kills the process if it still runs.
   ~RunningTrainer();
 

@@ -1,6 +1,7 @@
 #include "workerd/trainer/trainer_engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -77,7 +78,8 @@ Status TrainerEngine::start_trainer() {
 
 Status TrainerEngine::start_once() {
   was_killed_ = false;
-  Result<std::unique_ptr<RunningTrainer>> trainer = RunningTrainer::start(options_.command, world_.on_line);
+  Result<std::unique_ptr<RunningTrainer>> trainer =
+      RunningTrainer::start(options_.command, world_.on_line, options_.start_timeout, world_.is_cancelled);
   if (!trainer) return tl::unexpected(trainer.error());
   trainer_ = std::move(*trainer);
   known_blocks_.clear();
@@ -361,7 +363,9 @@ void TrainerEngine::handle_finished(TrainerFinished& finished) {
   trainer_->set_activity("between two computations");
   metrics_ = std::move(finished.metrics);
   outputs_ = std::move(finished.outputs);
-  if (program_ == Program::kStep && ready_ < gradients_.size() && !announce(gradients_.size())) return;
+  // The gradients of such a step are skipped, so they must not leave before the loss is known.
+  const bool is_finite = std::isfinite(static_cast<float>(finished.loss_sum / static_cast<double>(examples_)));
+  if (program_ == Program::kStep && is_finite && ready_ < gradients_.size() && !announce(gradients_.size())) return;
   call_finished(EngineOutput{finished.loss_sum, examples_, metrics_, outputs_});
 }
 

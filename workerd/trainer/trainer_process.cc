@@ -18,6 +18,7 @@
 #include "common/check.h"
 #include "common/counted.h"
 #include "common/daemon/clock.h"
+#include "common/format_duration.h"
 #include "common/printable.h"
 #include "workerd/trainer/orphans.h"
 
@@ -30,6 +31,8 @@ namespace {
 constexpr std::size_t kPipeReadBytes = 16 * 1024;
 // With the default of 64 KiB, a trainer that prints much would wait for the worker's thread each time.
 constexpr int kPipeBytes = 1024 * 1024;
+constexpr Duration kKillTime = std::chrono::seconds(2);  // for the end of a process after SIGKILL
+constexpr int kStartPollMs = 100;
 constexpr std::size_t kReadsInARow = 64;  // a process that prints without end must not keep the worker's thread
 
 std::uint64_t oom_kills_now() {
@@ -117,6 +120,16 @@ Result<Pipe> make_pipe() {
   return Pipe{Descriptor(fds[0]), Descriptor(fds[1])};
 }
 
+// Waits at most for the limit, and not longer than until is_cancelled() is true.
+bool becomes_readable(int fd, Duration limit, const std::function<bool()>& is_cancelled) {
+  const Instant until = daemon::now() + limit;
+  do {
+    pollfd readable{fd, POLLIN, 0};
+    if (::poll(&readable, 1, kStartPollMs) > 0) return true;
+  } while (daemon::now() < until && !is_cancelled());
+  return false;
+}
+
 }  // namespace
 
 std::string TrainerEnd::sentence() const {
@@ -141,7 +154,8 @@ std::uint64_t oom_kills_in(const std::string& vmstat) {
 }
 
 Result<std::unique_ptr<TrainerProcess>> TrainerProcess::start(const TrainerCommand& command, Descriptor socket,
-                                                              OnLine on_line) {
+                                                              OnLine on_line, Duration limit,
+                                                              const std::function<bool()>& is_cancelled) {
   DISTTRAIN_CHECK(!command.argv.empty());
   const std::string what = "can't start the trainer \"" + command.argv.front() + "\": ";
   Result<Pipe> out = make_pipe();
@@ -171,6 +185,12 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::start(const TrainerComma
   process->pidfd_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process->pidfd_) return fail(ErrorCode::kUnavailable, what + std::strerror(errno));
   failure->write = Descriptor();
+  if (!becomes_readable(failure->read.get(), limit, is_cancelled)) {
+    if (is_cancelled()) return fail(ErrorCode::kTemporary, "stopped waiting for the trainer");
+    return fail(ErrorCode::kUnavailable, what + "it hasn't begun after " + format_duration(limit) +
+                                             ": does the file system of its program, or of its folder \"" +
+                                             command.folder + "\", answer?");
+  }
   Failure found;
   // The pipe ends without data when exec succeeds.
   if (::read(failure->read.get(), &found, sizeof(found)) == sizeof(found)) {
@@ -191,10 +211,18 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::start(const TrainerComma
 TrainerProcess::~TrainerProcess() {
   if (!end_) {
     signal_group(SIGKILL);
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    // A process that waits for a device or a file server may take for ever. Then it stays, and reap_orphans() of the
+    // next trainer reaps it.
+    if (pidfd_) {
+      if (!wait_for_end(kKillTime) && on_line_)
+        on_line_("(process " + std::to_string(pid_) +
+                 " can't be ended: it waits for a device or a file system, as `ps -o stat,wchan " +
+                 std::to_string(pid_) + "` shows)");
+    } else {
+      while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      end_orphans(pid_);
     }
-    end_orphans(pid_);
   }
   // The streams may still be open, as when the trainer printed more than read_output() reads at once. No further line
   // comes that would tell how many were left out before it.

@@ -46,11 +46,12 @@ class TrainerProcess {
   // how many were left out.
   using OnLine = std::function<void(const std::string& line)>;
 
-  // The process inherits `socket`. Errors: kConfig if the program or the folder can't be used; kUnavailable if the
-  // system has no more processes or descriptors.
-  static Result<std::unique_ptr<TrainerProcess>> start(const TrainerCommand& command, Descriptor socket,
-                                                       OnLine on_line);
-  // Kills the whole process group, waits for the process, and ends what it leaves (end_orphans()).
+  // The process inherits `socket`. Returns when its program runs. Errors: kConfig if the program or the folder can't be
+  // used; kUnavailable if the system has no more processes or descriptors, or if the program doesn't run after `limit`;
+  // kTemporary if is_cancelled() returns true meanwhile.
+  static Result<std::unique_ptr<TrainerProcess>> start(const TrainerCommand& command, Descriptor socket, OnLine on_line,
+                                                       Duration limit, const std::function<bool()>& is_cancelled);
+  // Kills the whole process group, waits some seconds for the process, and ends what it leaves (end_orphans()).
   ~TrainerProcess();
   TrainerProcess(const TrainerProcess&) = delete;
   TrainerProcess& operator=(const TrainerProcess&) = delete;

@@ -18,6 +18,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
@@ -318,6 +319,7 @@ TEST_F(BadTrainerTest, OutputsThatDontFit) {
   EXPECT_THAT(run(Program::kPredict, {1}).error().message, HasSubstr("returned 0 outputs for 1 records"));
 }
 
+// But no gradient leaves: all of them are skipped, or none.
 TEST_F(BadTrainerTest, ALossThatIsntFiniteIsNoError) {
   write(std::string(kNumpyLoop) + "    job.push_pull({'w': np.zeros((2, 3))}, loss=float('nan'))\n");
   ASSERT_TRUE(make().has_value());
@@ -325,6 +327,7 @@ TEST_F(BadTrainerTest, ALossThatIsntFiniteIsNoError) {
   const auto result = run(Program::kStep, {1});
   ASSERT_TRUE(result.has_value());
   EXPECT_TRUE(std::isnan(result->loss_sum));
+  EXPECT_THAT(ranges, IsEmpty());
 }
 
 // ---- after a failure ----
