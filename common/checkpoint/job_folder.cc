@@ -37,20 +37,6 @@ std::optional<std::uint64_t> number_of(const std::string& text) {
   return value;
 }
 
-// Accepts only names that checkpoint_name() makes.
-std::optional<Found> parse_name(const std::string& name) {
-  const std::string begin = "gen-";
-  const std::string middle = "-step-";
-  const std::size_t at = name.find(middle);
-  if (!name.starts_with(begin) || at == std::string::npos) return std::nullopt;
-  const auto generation = number_of(name.substr(begin.size(), at - begin.size()));
-  const auto step = number_of(name.substr(at + middle.size()));
-  if (!generation || !step) return std::nullopt;
-  Found found{Generation(*generation), Step(*step), ""};
-  if (checkpoint_name(found.generation, found.step) != name) return std::nullopt;
-  return found;
-}
-
 // True if the folder has a folder in it. An attempt leaves none.
 bool holds_folder(Files& files, const std::string& path) {
   const Result<std::vector<std::string>> names = files.list(path);
@@ -73,14 +59,16 @@ bool is_attempt(const std::string& name) {
 
 // Accepts only names that remove_checkpoint() makes.
 bool is_going(const std::string& name) {
-  return name.starts_with(kGoing) && parse_name(name.substr(std::string_view(kGoing).size()));
+  return name.starts_with(kGoing) && parse_checkpoint_name(name.substr(std::string_view(kGoing).size()));
 }
 
 // The kind that our entry with this name has. None: the name isn't ours.
 std::optional<EntryKind> kind_of_ours(const std::string& name, const std::vector<std::string>& more_files) {
+  if (name == kCurvesName) return EntryKind::kFolder;
   const bool is_file = name == kLock || name == kToken || name == kTokenBeside;
   if (is_file || std::ranges::find(more_files, name) != more_files.end()) return EntryKind::kFile;
-  return is_attempt(name) || is_going(name) || parse_name(name) ? std::optional(EntryKind::kFolder) : std::nullopt;
+  return is_attempt(name) || is_going(name) || parse_checkpoint_name(name) ? std::optional(EntryKind::kFolder)
+                                                                           : std::nullopt;
 }
 
 const char* text_of(EntryKind kind) {
@@ -120,6 +108,20 @@ Result<std::string> set_stray_aside(Files& files, const std::string& job_folder,
   }
   return fail(ErrorCode::kConfig,
               job_folder + " has " + std::to_string(kMostStrays) + " entries " + begin + "-... already: remove them");
+}
+
+// Returns the new name.
+Result<std::string> set_aside_as_broken(Files& files, const std::string& path) {
+  const std::string folder = parent_of(path);
+  const Result<std::vector<std::string>> there = list_set_aside(files, folder);
+  if (!there) return tl::unexpected(there.error());
+  // The name may be taken: a job that starts again from step 0 reuses the names of its checkpoints.
+  std::string aside = folder + "/" + kBroken + name_in(path);
+  for (int n = 2; std::find(there->begin(), there->end(), aside) != there->end(); ++n)
+    aside = folder + "/" + kBroken + name_in(path) + "-" + std::to_string(n);
+  if (Status renamed = files.rename(path, aside); !renamed) return tl::unexpected(renamed.error());
+  if (Status synced = files.sync_directory(folder); !synced) return tl::unexpected(synced.error());
+  return name_in(aside);
 }
 
 Status clear_leftovers(Files& files, const std::string& job_folder) {
@@ -205,6 +207,19 @@ std::string checkpoint_name(Generation generation, Step step) {
   return "gen-" + std::to_string(generation.value) + "-step-" + digits;
 }
 
+std::optional<Found> parse_checkpoint_name(const std::string& name) {
+  const std::string begin = "gen-";
+  const std::string middle = "-step-";
+  const std::size_t at = name.find(middle);
+  if (!name.starts_with(begin) || at == std::string::npos) return std::nullopt;
+  const auto generation = number_of(name.substr(begin.size(), at - begin.size()));
+  const auto step = number_of(name.substr(at + middle.size()));
+  if (!generation || !step) return std::nullopt;
+  Found found{Generation(*generation), Step(*step), ""};
+  if (checkpoint_name(found.generation, found.step) != name) return std::nullopt;
+  return found;
+}
+
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job) {
   const std::string folder = directory + "/" + job;
   const std::string path = folder + "/" + kLock;
@@ -258,7 +273,13 @@ Result<std::vector<std::string>> set_strays_aside(Files& files, const std::strin
     if (!kind) return tl::unexpected(kind.error());
     if (*kind == *ours || *kind == EntryKind::kNone) continue;
     const std::string what = path + " is " + text_of(*kind) + "; expected " + text_of(*ours);
-    const Result<std::string> aside = set_stray_aside(files, job_folder, name);
+    // As a damaged checkpoint: without it the job mustn't begin anew as if there had been none.
+    const Result<std::string> aside =
+        parse_checkpoint_name(name) ? set_aside_as_broken(files, path) : set_stray_aside(files, job_folder, name);
+    if (!aside && name == kCurvesName) {  // the job goes on without curves
+      said.push_back(what + ", so the job has no curves, and it can't be set aside: " + aside.error().message);
+      continue;
+    }
     // A folder that can't be changed stays as it is, so there is no use in trying again.
     const bool may_pass = !aside && aside.error().code == ErrorCode::kFailed;
     if (!aside)
@@ -304,7 +325,7 @@ Result<std::vector<Found>> list_checkpoints(Files& files, const std::string& job
   if (!names) return tl::unexpected(names.error());
   std::vector<Found> found;
   for (const std::string& name : *names) {
-    std::optional<Found> checkpoint = parse_name(name);
+    std::optional<Found> checkpoint = parse_checkpoint_name(name);
     if (!checkpoint) continue;
     checkpoint->path = job_folder + "/" + name;
     found.push_back(std::move(*checkpoint));
@@ -394,15 +415,8 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
 }
 
 Status set_aside(Files& files, const std::string& path) {
-  const std::string folder = parent_of(path);
-  const Result<std::vector<std::string>> there = list_set_aside(files, folder);
-  if (!there) return tl::unexpected(there.error());
-  // The name may be taken: a job that starts again from step 0 reuses the names of its checkpoints.
-  std::string aside = folder + "/" + kBroken + name_in(path);
-  for (int n = 2; std::find(there->begin(), there->end(), aside) != there->end(); ++n)
-    aside = folder + "/" + kBroken + name_in(path) + "-" + std::to_string(n);
-  if (Status renamed = files.rename(path, aside); !renamed) return renamed;
-  return files.sync_directory(folder);
+  const Result<std::string> aside = set_aside_as_broken(files, path);
+  return aside ? Status() : tl::unexpected(aside.error());
 }
 
 Result<std::vector<std::string>> list_set_aside(Files& files, const std::string& job_folder) {

@@ -37,17 +37,23 @@ struct Found {
 
 // "gen-3-step-00000000000000012000".
 std::string checkpoint_name(Generation generation, Step step);
+// Accepts only names that checkpoint_name() makes. Found::path is empty.
+std::optional<Found> parse_checkpoint_name(const std::string& name);
 
 // Creates the job's folder if it is missing, and locks it. Fails with kConfig if another running job has locked it, or
 // if the directory or the folder isn't a folder. Destroying the result releases the lock. If the folder has a lock file
 // already, this function writes nothing but the file's permissions, and may be unable to write them.
 Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::string& directory, const std::string& job);
 
+// The folder of TensorBoard's files and of traces, in a job's folder.
+inline constexpr const char* kCurvesName = "events";
+
 // Something of another kind than ours may have one of our names in a job's folder: a folder ".token", a FIFO
 // ".tmp-1-1", a socket ".lock". It would make each attempt to use the name fail, so this function renames it to
-// ".stray-...". It does the same with a link ".tmp-1-1", and with a link that leads nowhere. Returns one sentence for
-// each. Changes nothing if the folder is missing. Fails if such an entry can't be renamed: with kFailed if a retry may
-// help, otherwise with kConfig. `more_files`: the names of the caller's own files in the folder.
+// ".stray-...", and what has a checkpoint's name to ".broken-...". It does the same with a link ".tmp-1-1", and with a
+// link that leads nowhere. Returns one sentence for each. Changes nothing if the folder is missing. Fails if such an
+// entry, other than kCurvesName, can't be renamed: with kFailed if a retry may help, otherwise with kConfig.
+// `more_files`: the names of the caller's own files in the folder.
 Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder,
                                                   const std::vector<std::string>& more_files = {});
 

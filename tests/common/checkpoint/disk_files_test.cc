@@ -97,13 +97,15 @@ TEST_F(DiskFilesTest, EntriesOfAnotherKindAtOurNamesAreSetAside) {
   ASSERT_EQ(::mkfifo((job + "/gen-1-step-00000000000000000005").c_str(), 0600), 0);
   ASSERT_EQ(::mknod((job + "/.lock").c_str(), S_IFSOCK | 0600, 0), 0);
   std::filesystem::create_symlink("nowhere", job + "/.token-new");
+  ASSERT_EQ(::mkfifo((job + "/events").c_str(), 0600), 0);
   std::filesystem::create_directories(job + "/.tmp-old/inside");  // not a name of ours
   const auto said = set_strays_aside(files_, job, {"evaluations.json"});
   ASSERT_TRUE(said) << said.error().message;
-  EXPECT_EQ(said->size(), 6u);
+  EXPECT_EQ(said->size(), 7u);
   EXPECT_EQ(said->front(),
             job + "/.lock is neither a file nor a folder; expected a file: it was renamed to .stray-lock");
   EXPECT_TRUE(std::filesystem::exists(job + "/.stray-token/inside"));
+  EXPECT_EQ(list_set_aside(files_, job)->size(), 1u) << "what had a checkpoint's name counts as a damaged one";
   EXPECT_TRUE(set_strays_aside(files_, job)->empty());
 
   const auto lock = lock_job_folder(files_, folder_, "job");
