@@ -6,6 +6,7 @@
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/kept_columns.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/warm_start.h"
 #include "common/checkpoint/weights_file.h"
 #include "common/printable.h"
@@ -140,8 +141,7 @@ std::string JobFolder::mark_again() {
          (marked ? "" : "; it couldn't be marked as the job's folder: " + marked.error().message);
 }
 
-Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed,
-                                     const std::string& columns) {
+Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& committed, const std::string& columns) {
   FolderAnswer answer;
   answer.mark = mark;
   const auto found = checkpoint::list_checkpoints(files_, path_);
@@ -203,21 +203,42 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   answer->program_warning = open_program(work.program);
   if (!answer->warning.empty()) append_sentence(strays, answer->warning);
   answer->warning = std::move(strays);
-  read_evaluations(*answer);
+  if (Status read = read_evaluations(*answer); !read) return tl::unexpected(read.error());
   return answer;
 }
 
-// A folder without the file is new, or was made by an older version.
-void JobFolder::read_evaluations(FolderAnswer& answer) const {
+// A folder without the file is new, or was made by an older version. If it has best.safetensors nevertheless, a worse
+// checkpoint mustn't take the place of that one. A file that is there and can't be read isn't lost, so the job waits
+// for it or fails.
+Status JobFolder::read_evaluations(FolderAnswer& answer) const {
   const Result<std::string> text = checkpoint::read_text(files_, path_ + "/" + kEvaluationsName, kMaxEvaluationsBytes);
-  if (!text && text.error().code == ErrorCode::kNoInput) return;
+  const bool is_gone = !text && text.error().code == ErrorCode::kNoInput;
+  if (!text && !is_gone && text.error().code != ErrorCode::kData) return tl::unexpected(text.error());
   Result<KeptEvaluations> kept = text ? decode_evaluations(*text, path_) : tl::unexpected(text.error());
-  if (kept)
+  if (kept) {
     answer.evaluations = std::move(*kept);
-  else
+    return {};
+  }
+  const std::string path = path_ + "/" + kBestName;
+  const Result<std::unique_ptr<checkpoint::InputFile>> best = files_.open(path);
+  if (!best && best.error().code == ErrorCode::kNoInput && is_gone) return {};
+  if (!best && best.error().code != ErrorCode::kNoInput) return tl::unexpected(best.error());
+  const std::string lost = is_gone ? path_ + "/" + kEvaluationsName + " is gone" : kept.error().message;
+  const auto table = best ? checkpoint::read_header(**best, path) : tl::unexpected(best.error());
+  Result<KeptEvaluations> of_best = table ? evaluations_of_best(table->metadata, path_) : tl::unexpected(table.error());
+  if (!of_best) {
     append_sentence(answer.warning,
-                    "the job compares its evaluations anew, because those of the earlier job in its folder are lost: " +
-                        kept.error().message);
+                    "the job compares its evaluations anew, because those of the earlier job in its "
+                    "folder are lost: " +
+                        lost);
+    return {};
+  }
+  append_sentence(answer.warning,
+                  "of the evaluations of the earlier job in its folder, the job knows only the best one, "
+                  "from " +
+                      path + ": " + lost);
+  answer.evaluations = std::move(*of_best);
+  return {};
 }
 
 Status JobFolder::keep_evaluations(KeptEvaluations kept, const std::string& exported) const {

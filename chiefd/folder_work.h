@@ -54,7 +54,7 @@ class JobFolder {
   // that this chief has marked: an empty mount point in its place doesn't mean that the checkpoints are gone.
   std::optional<std::vector<KeptCheckpoint>> list() const;
   Status export_best(const KeepBest& work) const;
-  void read_evaluations(FolderAnswer& answer) const;
+  Status read_evaluations(FolderAnswer& answer) const;
   Status keep_evaluations(KeptEvaluations kept, const std::string& exported) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
 

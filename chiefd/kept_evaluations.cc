@@ -1,14 +1,17 @@
 #include "chiefd/kept_evaluations.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "chiefd/journal/limits.h"
 #include "common/bounded_json.h"
 #include "common/checkpoint/job_folder.h"
+#include "common/model_metric.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -40,6 +43,11 @@ double finite_number(const Json& json, const char* key) {
   return value.get<double>();
 }
 
+// A value of evaluate.metric. Operators see it.
+bool is_name(const std::string& text) {
+  return text == "loss" || is_metric_name(text);
+}
+
 // A path that is too long for the journal would end the chief.
 std::string path_in(const std::string& folder, const std::string& name) {
   if (name.find('/') != std::string::npos) throw std::invalid_argument("it has a name with \"/\"");
@@ -61,6 +69,7 @@ KeptEvaluations kept_of(const Json& json, const std::string& folder) {
   if (whole_number(json, "format") != kEvaluationsFormat) throw std::invalid_argument("its format isn't 1");
   KeptEvaluations kept;
   kept.metric = json.at("metric").get<std::string>();
+  if (!is_name(kept.metric)) throw std::invalid_argument("its metric isn't the name of one");
   kept.is_higher_better = json.at("is_higher_better").get<bool>();
   EvaluationsRecord& found = kept.found;
   for (const Json& one : json.at("evaluated")) found.evaluated.push_back(checkpoint_of(one, folder));
@@ -106,6 +115,35 @@ std::string encode_evaluations(const KeptEvaluations& kept) {
               {"exported", name_in_folder(found.exported)}}
              .dump(1, ' ', false, Json::error_handler_t::replace) +
          "\n";
+}
+
+Result<KeptEvaluations> evaluations_of_best(const std::map<std::string, std::string>& metadata,
+                                            const std::string& folder) {
+  const auto text = [&metadata](const char* key) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string() : found->second;
+  };
+  const std::string name = name_in_folder(text("disttrain.checkpoint"));
+  const std::optional<checkpoint::Found> checkpoint = checkpoint::parse_checkpoint_name(name);
+  const std::string number = text("disttrain.value");
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const bool is_value = error == std::errc() && end == number.data() + number.size() && std::isfinite(value);
+  const std::string path = folder + "/" + name;
+  const std::string better = text("disttrain.better");
+  if (!checkpoint || path.size() > kMaxJournalTextBytes || !is_value || !is_name(text("disttrain.metric")) ||
+      (better != "higher" && better != "lower"))
+    return fail(ErrorCode::kData, "its metadata doesn't say of which checkpoint it is, and how good that one is");
+  KeptEvaluations kept;
+  kept.metric = text("disttrain.metric");
+  kept.is_higher_better = better == "higher";
+  const KeptCheckpoint best{checkpoint->generation, checkpoint->step, path};
+  kept.found.evaluated = {best};
+  kept.found.best = {{best, value}};
+  kept.found.best_value = value;
+  kept.found.best_step = kept.found.counted = best.step;
+  kept.found.exported = best.path;
+  return kept;
 }
 
 Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::string& folder) {

@@ -3,6 +3,7 @@
 // with the checkpoints. Pure.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "chiefd/core/events.h"
@@ -20,5 +21,9 @@ std::string encode_evaluations(const KeptEvaluations& kept);
 // `folder` is the job's folder. Paths of checkpoints are then below this folder, and short enough for the journal.
 // Fails with kData.
 Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::string& folder);
+// What the metadata of best.safetensors says (KeepBest), for a folder that has lost evaluations.json: the checkpoint of
+// which it is, and its value. `folder`, errors: as above.
+Result<KeptEvaluations> evaluations_of_best(const std::map<std::string, std::string>& metadata,
+                                            const std::string& folder);
 
 }  // namespace disttrain::chiefd

@@ -174,6 +174,52 @@ TEST_F(FolderWorkTest, TheFolderKeepsWhatEvaluationsFound) {
   }
 }
 
+// Otherwise the next job's best checkpoint, which may be worse, would take the place of best.safetensors.
+TEST_F(FolderWorkTest, BestCheckpointIsKnownWithoutTheFileOfEvaluations) {
+  const std::string best = saved(5);
+  const std::string newest = saved(9);
+  KeptEvaluations kept;
+  kept.metric = "loss";
+  {
+    JobFolder folder(files_, [] { return std::int64_t{0}; });
+    ASSERT_TRUE(folder.carry_out(OpenFolder{"/c", "small", false, 7, newest}));
+    const auto answer = folder.carry_out(KeepBest{best,
+                                                  false,
+                                                  {{"disttrain.checkpoint", best},
+                                                   {"disttrain.metric", "loss"},
+                                                   {"disttrain.better", "lower"},
+                                                   {"disttrain.value", "0.25"}},
+                                                  kept});
+    ASSERT_TRUE(answer) << answer.error().message;
+  }
+  const auto check = [&](const std::string& how) {
+    const auto opened = open(newest);
+    ASSERT_TRUE(opened) << how << ": " << opened.error().message;
+    ASSERT_TRUE(opened->evaluations) << how << ": " << opened->warning;
+    ASSERT_EQ(opened->evaluations->found.best.size(), 1u) << how;
+    EXPECT_EQ(opened->evaluations->found.best.front().checkpoint.path, best) << how;
+    EXPECT_EQ(opened->evaluations->found.best_value, 0.25) << how;
+    EXPECT_EQ(opened->evaluations->found.exported, best) << how;
+    EXPECT_NE(opened->warning.find("knows only the best one"), std::string::npos) << opened->warning;
+  };
+  files_.content("/c/small/evaluations.json").resize(3);
+  check("damaged");
+  ASSERT_TRUE(files_.remove_file("/c/small/evaluations.json"));
+  check("gone");
+}
+
+TEST_F(FolderWorkTest, EvaluationsThatCantBeReadArentLost) {
+  const std::string newest = saved(9);
+  files_.fault = [](checkpoint::MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+    if (op == checkpoint::MemoryFiles::Op::kOpen && path.ends_with("evaluations.json"))
+      return Error{ErrorCode::kNoPermission, path + ": permission denied"};
+    return std::nullopt;
+  };
+  const auto opened = open(newest);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kNoPermission);
+}
+
 TEST_F(FolderWorkTest, InitOfAJobsFolderIsItsNewestAndIsKeptWhileTheJobLives) {
   const std::string first = saved(5);
   auto folder = std::make_unique<JobFolder>(files_, [] { return std::int64_t{0}; });

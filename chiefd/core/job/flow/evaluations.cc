@@ -9,6 +9,8 @@
 #include "chiefd/core/job/flow/flow.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -28,6 +30,12 @@ namespace {
 
 // If the checkpoints in the folder couldn't be listed, the chief tries again after this time.
 constexpr Duration kListingPause = std::chrono::seconds(1);
+
+// The shortest text that is read as this number.
+std::string exact_text(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
 
 EvaluationStatus status_of(const Evaluated& evaluated) {
   return {evaluated.step,     evaluated.loss,  evaluated.metrics,
@@ -69,7 +77,8 @@ void list_folder(JobFacts& job, Turn& turn, const std::string& best) {
                      {"disttrain.checkpoint", first.checkpoint.path},
                      {"disttrain.step", std::to_string(first.checkpoint.step.value)},
                      {"disttrain.metric", job.setup.config().evaluate.metric},
-                     {"disttrain.value", std::to_string(first.value)}};
+                     {"disttrain.better", views::rules_of(job).is_higher_better ? "higher" : "lower"},
+                     {"disttrain.value", exact_text(first.value)}};
   }
   work.evaluations = job.evaluations.book.kept(views::rules_of(job));
   job.evaluations.is_kept = true;
