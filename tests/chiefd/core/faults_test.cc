@@ -82,10 +82,24 @@ TEST(Fault, HasABound) {
 }
 
 TEST(Fault, EndOfATrainerMayHaveAnotherCause) {
-  for (const std::string end : {"the trainer ended with exit code 3", "the trainer was killed by signal 11 (SIGSEGV)"})
-    EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, "computing a step: " + end + "; its last lines:\n  " + end),
+  for (const std::string end : {"the trainer ended with exit code 3", "the trainer was killed by signal 11"})
+    EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable,
+                               "computing a step: " + end + " (Segmentation fault); its last " + "lines:\n  " + end),
               (Fault{end, false}));
   EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, "the trainer was killed by signal 9 (SIGKILL)").what, "");
+}
+
+// As Python's faulthandler prints it.
+TEST(Fault, OfACrashIsItsSignalAndItsPlace) {
+  const std::string stack =
+      "; its last lines:\n  Fatal Python error: Segmentation fault\n  \n  Current thread 0x1 (most recent call first):"
+      "\n    File \"/job/model.py\", line 11 in step\n    File \"/job/train.py\", line 5 in <module>"
+      "\n  Extension modules: numpy.linalg (total: 1)";
+  const std::string killed = "the trainer was killed by signal 11";
+  EXPECT_EQ(
+      chiefd::fault_of(ErrorCode::kUnavailable, killed + " (Segmentation fault) (in this worker's step 3)" + stack),
+      (Fault{killed + " at /job/model.py:11 in step", true}));
+  EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, "the trainer was killed by signal 9 (SIGKILL)" + stack).what, "");
 }
 
 }  // namespace

@@ -168,6 +168,14 @@ TEST(Headline, OfATrainersErrorEndsWithTheLastLineThatItPrinted) {
   EXPECT_EQ(headline("one\n  two"), "one");
 }
 
+TEST(Headline, OfACrashEndsWithTheLineThatCrashed) {
+  const std::string error = "lost worker/0: the trainer was killed by signal 11 (in step 3); its last lines:";
+  EXPECT_EQ(headline(error + "\n  Fatal Python error: Segmentation fault\n  Stack (most recent call first):"
+                             "\n    File \"a.py\", line 11 in f\n    File \"a.py\", line 2 in <module>"
+                             "\n  Extension modules: numpy.linalg (total: 1)"),
+            "lost worker/0: the trainer was killed by signal 11 (in step 3): File \"a.py\", line 11 in f");
+}
+
 // A chief that keeps log lines, and answers as the real one does.
 class TrainerOutputTest : public testing::Test {
  protected:

@@ -26,6 +26,18 @@ double share_of(const Json& status) {
   return target > 0 ? number_of(status, "global_step") / target : std::nan("");
 }
 
+// The one of a trainer's last lines that says most: the last one. If the interpreter has crashed, the innermost line of
+// the stack that it printed.
+std::string telling_line(const std::string& lines) {
+  constexpr std::string_view kStack = "(most recent call first)";
+  std::size_t begin = lines.rfind('\n') + 1;
+  if (const std::size_t stack = lines.find(kStack); stack != std::string::npos)
+    if (const std::size_t end = lines.find('\n', stack); end != std::string::npos) begin = end + 1;
+  const std::string line = lines.substr(begin, lines.find('\n', begin) - begin);
+  const std::size_t text = line.find_first_not_of(' ');
+  return text == std::string::npos ? "" : line.substr(text);
+}
+
 }  // namespace
 
 std::string headline(const std::string& text) {
@@ -34,10 +46,8 @@ std::string headline(const std::string& text) {
   std::string first = lines.substr(0, lines.find('\n'));
   if (!first.ends_with(kLastLines)) return first;
   first.resize(first.size() - kLastLines.size());
-  const std::string last = lines.substr(lines.rfind('\n') + 1);
-  const std::size_t begin = last.find_first_not_of(' ');
-  return begin == std::string::npos || lines.find('\n') == std::string::npos ? first
-                                                                             : first + ": " + last.substr(begin);
+  const std::string line = lines.find('\n') == std::string::npos ? "" : telling_line(lines);
+  return line.empty() ? first : first + ": " + line;
 }
 
 std::size_t first_new_warning(const std::vector<std::string>& before, const std::vector<std::string>& now) {

@@ -12,6 +12,7 @@ namespace disttrain::chiefd {
 namespace {
 
 constexpr std::size_t kMostBytes = 500;
+constexpr int kCrashes[] = {4, 6, 7, 8, 11};  // Linux: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -65,21 +66,32 @@ std::string traceback_in(std::string_view text) {
   return exception.empty() ? "" : exception + " at " + place;
 }
 
-// The beginning of such a reason, up to the exit code or the signal's name. A signal that somebody may have sent, such
-// as the kernel when memory is short, isn't a fault of the trainer.
-std::string end_in(std::string_view text) {
-  constexpr std::string_view kEnd = "the trainer ended with exit code ";
-  constexpr std::string_view kKilled = "the trainer was killed by signal ";
-  if (const std::size_t at = text.find(kEnd); at != std::string_view::npos) {
-    const std::string_view end = text.substr(at);
-    return std::string(end.substr(0, end.find_first_not_of("0123456789", kEnd.size())));
-  }
-  const std::size_t at = text.find(kKilled);
+// Returns the first words of such a reason and the number behind them, such as "the trainer ended with exit code 3".
+// Empty if the text hasn't these words.
+std::string words_and_number(std::string_view text, std::string_view words) {
+  const std::size_t at = text.find(words);
   if (at == std::string_view::npos) return "";
-  const std::string_view killed = text.substr(at);
-  for (const std::string_view name : {"(SIGSEGV)", "(SIGABRT)", "(SIGBUS)", "(SIGILL)", "(SIGFPE)"})
-    if (const std::size_t found = killed.find(name); found < kKilled.size() + 8)
-      return std::string(killed.substr(0, found + name.size()));
+  const std::string_view found = text.substr(at);
+  return std::string(found.substr(0, found.find_first_not_of("0123456789", words.size())));
+}
+
+// Returns "the trainer was killed by signal 11" if a crash has ended the trainer. Another signal may come from
+// somebody else, such as from the kernel when memory is short, and isn't a fault of the trainer.
+std::string crash_in(std::string_view text) {
+  constexpr std::string_view kKilled = "the trainer was killed by signal ";
+  const std::string killed = words_and_number(text, kKilled);
+  for (const int signal : kCrashes)
+    if (killed == std::string(kKilled) + std::to_string(signal)) return killed;
+  return "";
+}
+
+// Where the interpreter was when it crashed: the innermost line of the stack that Python's faulthandler prints. Empty
+// if the text has no such stack.
+std::string crash_place_in(std::string_view text) {
+  const std::size_t stack = text.find("(most recent call first)");
+  if (stack == std::string_view::npos) return "";
+  for (const std::string_view line : lines_of(text.substr(stack)))
+    if (const auto place = place_in(line)) return *place;
   return "";
 }
 
@@ -88,11 +100,15 @@ std::string end_in(std::string_view text) {
 Fault fault_of(ErrorCode code, const std::string& reason) {
   const std::string text = unfolded(reason);
   // A trainer that was killed, or that hangs, may have printed a traceback before, of an exception that it caught.
-  const bool ended_by_itself = text.find("the trainer ended with exit code ") != std::string::npos;
+  constexpr std::string_view kEnded = "the trainer ended with exit code ";
+  const bool ended_by_itself = text.find(kEnded) != std::string::npos;
   std::string fault = ended_by_itself ? traceback_in(text) : "";
   if (fault.empty() && code == ErrorCode::kFailed) fault = text.substr(0, text.find('\n'));
+  const std::string crash = crash_in(text);
+  if (const std::string place = crash.empty() ? "" : crash_place_in(text); !place.empty())
+    fault = crash + " at " + place;
   const bool is_own = !fault.empty();
-  if (!is_own) fault = end_in(text);
+  if (!is_own) fault = crash.empty() ? words_and_number(text, kEnded) : crash;
   return {std::string(cut_text(fault, kMostBytes)), is_own};
 }
 

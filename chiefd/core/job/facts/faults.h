@@ -24,9 +24,10 @@ struct Fault {
 };
 
 // The fault of a worker that has failed for this reason (TaskFailed). If its trainer has ended with a Python traceback:
-// the exception and the line that raised it, such as "ValueError at /job/train.py:10 in <module>". For another failure
-// of code kFailed: the reason's first line. If the trainer has ended by itself or crashed: its exit code or signal, and
-// then another task may be the cause.
+// the exception and the line that raised it, such as "ValueError at /job/train.py:10 in <module>". If the trainer has
+// crashed, and Python has printed where: its signal and that line. For another failure of code kFailed: the reason's
+// first line. If the trainer has ended by itself or crashed without a word: its exit code or signal, and then another
+// task may be the cause.
 Fault fault_of(ErrorCode code, const std::string& reason);
 
 class Faults {
