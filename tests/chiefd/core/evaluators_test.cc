@@ -288,6 +288,26 @@ TEST_F(EvaluatorsTest, WithoutCheckpointsAWorkerEvaluatesAndTheStatusSaysWhy) {
       "job.toml");
 }
 
+// In async a worker evaluates parameters of which there is no checkpoint, except after the last step.
+TEST_F(EvaluatorsTest, KeepBestInAsyncWithoutAnEvaluatorIsAWarning) {
+  JobConfig config = every_100();
+  config.evaluate.keep_best = 1;
+  const auto warns = [this](const JobConfig& of, std::uint32_t evaluators) {
+    journal_ = {};
+    const JobId job = train_with(evaluators, of);
+    const std::vector<std::string> warnings = status(job).warnings;
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [](const std::string& text) { return text.starts_with("evaluate.keep_best knows only"); });
+  };
+  EXPECT_TRUE(warns(config, 0));
+  EXPECT_FALSE(warns(config, 1));
+  config.evaluate.keep_best = 0;
+  EXPECT_FALSE(warns(config, 0));
+  config.evaluate.keep_best = 1;
+  config.train.mode = Mode::kSync;
+  EXPECT_FALSE(warns(config, 0));
+}
+
 TEST_F(EvaluatorsTest, NoticeOfAnEvaluatorIsOneWarningOfTheJob) {
   const JobId job = train_with(2, every_100());
   report_pacer(100, 0);

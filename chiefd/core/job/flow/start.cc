@@ -164,6 +164,11 @@ void on_described(JobFacts& job, Turn& turn, const Member& from, const JobDescri
     job.warnings.add(
         "an evaluator needs checkpoints, but the job takes none, so a worker evaluates: set "
         "checkpoint.directory in job.toml");
+  const EvaluateSection& evaluate = job.setup.config().evaluate;
+  if (evaluate.keep_best > 0 && job.setup.evaluators == 0 && job.setup.takes_checkpoints() && !job.setup.is_sync())
+    job.warnings.add(
+        "evaluate.keep_best knows only checkpoints whose own parameters were evaluated. In async and ssp, without an "
+        "evaluator, that is the last one: add an evaluator ([[evaluator]], or `up --evaluators 1`), or train in sync");
   if (!described.notice.empty()) job.warnings.add(described.notice);
   job.generation.describe(described);
   job.candidates.note_prepared(from);
