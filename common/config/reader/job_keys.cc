@@ -128,8 +128,9 @@ Keys identity_keys(JobSection& job) {
        "if no step is made for this time, the job fails, and names what it waited for. The loss of a worker restarts "
        "this time, but no later than restart_window after the first loss without a step"},
       {"ps_timeout", duration(job.ps_timeout, 0s, 720h),
-       "how long the job waits for ps tasks that are away, before it fails; \"0s\" = until they are back. Without this "
-       "key, `up` on its own cluster sets \"2m\""},
+       "how long the job waits for ps tasks, from when the chief misses them, before it fails; \"0s\" = until they are "
+       "back. A job that has begun waits for at least 10 heartbeat timeouts, or 15 if the ps is silent, because other "
+       "ps tasks may take the shards. Without this key, `up` on its own cluster sets \"2m\""},
       {"workers_timeout", duration(job.workers_timeout, 0s, 720h),
        "how long the job waits for workers that it lacks (min_workers, on_worker_loss), before it fails; \"0s\" = "
        "until "

@@ -22,6 +22,22 @@ std::optional<Verdict> invitation_of_unreaching(const JobFacts& job, const Membe
   return Invite{worker};
 }
 
+// Why no other ps takes the shards of the missing ones. `problem`: why the connected ps tasks can't. `are_there`: the
+// missing ones are connected. "": they aren't, and the cluster has no other ps.
+std::string why_no_other_ps(const Tasks& tasks, const std::vector<Awaited>& missing, bool are_there,
+                            const std::string& problem) {
+  bool has_others = false;
+  for (const auto& [id, task] : tasks.all()) {
+    const bool is_missing =
+        std::any_of(missing.begin(), missing.end(), [ps = id](const Awaited& awaited) { return awaited.task == ps; });
+    if (id.role != Role::kPs || is_missing) continue;
+    if (task.takes_work()) return "the other ps tasks can't take the shards: " + problem;
+    has_others = true;
+  }
+  if (are_there) return problem;
+  return has_others ? "no other ps is connected" : "";
+}
+
 }  // namespace
 
 Verdict next_owners(const JobFacts& job, const Tasks& tasks, Instant now) {
@@ -46,7 +62,7 @@ Verdict next_owners(const JobFacts& job, const Tasks& tasks, Instant now) {
   // Most workers can't reach a ps, and no other ps can take its shards. So the job goes on with the workers that reach
   // this ps.
   if (are_there && views::can_train_with(job, tasks, now)) return KeepOwners{};
-  return LackPs{places.error().message};
+  return LackPs{why_no_other_ps(tasks, missing, are_there, places.error().message)};
 }
 
 std::vector<Verdict> next_invitations(const JobFacts& job, const Tasks& tasks, Instant now) {
@@ -93,8 +109,7 @@ Verdict next_missing(const JobFacts& job, const Tasks& tasks, Instant now, const
   std::vector<Awaited> missing = views::missing_ps(job, tasks);
   missing.insert(missing.end(), workers.begin(), workers.end());
   std::string shortage = "waiting for " + to_string(missing);
-  if (lack != nullptr && !lack->why.empty())
-    shortage += " (the other ps tasks can't take the shards: " + lack->why + ")";
+  if (lack != nullptr && !lack->why.empty()) shortage += " (" + lack->why + ")";
   if (!workers.empty())
     for (const auto& [task, why] : job.candidates.kept_out()) shortage += "; " + to_string(task) + " " + why;
   if (const std::string links = views::broken_links_text(job, now); !links.empty()) shortage += "; " + links;

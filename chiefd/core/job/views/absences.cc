@@ -1,5 +1,6 @@
 #include "chiefd/core/job/views/absences.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +23,13 @@ std::string absence_limit_text(const JobFacts& job) {
   const std::string key = key_of(wait.role);
   if (!wait.limit) return "the job waits until this is over (" + key + " sets no limit)";
   const bool is_extended = wait.since > job.absences.since.at(wait.role);
+  // Other ps tasks get the time to take the shards first (rules::overdue_absence).
+  const Duration least =
+      wait.role == Role::kPs && !job.stage.is(Stage::kGather) ? 2 * job.setup.timeouts.silent_ps : Duration::zero();
   return "the job fails if " +
          std::string(is_extended ? "the workers that get ready make no progress for " : "this takes ") +
-         format_duration(*wait.limit) + " (" + key + ")";
+         format_duration(std::max(*wait.limit, least)) + " (" + key +
+         (*wait.limit < least ? ", and at least 10 times heartbeat.timeout)" : ")");
 }
 
 }  // namespace disttrain::chiefd::views

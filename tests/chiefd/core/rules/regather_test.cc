@@ -60,6 +60,37 @@ TEST_F(RegatherRule, JobWaitsIfNoOtherPsCanTakeTheShards) {
   EXPECT_NE(missing(verdict).find("(the other ps tasks can't take the shards: "), std::string::npos);
 }
 
+TEST_F(RegatherRule, OtherPsAreNamedOnlyIfThereAreOthers) {
+  make_rollback();
+  disconnect(ps(0));
+  disconnect(ps(1));
+  pass_silent_ps();
+  const Verdict both = rules::next_owners(*job_, tasks_, now_);
+  EXPECT_EQ(text(both), "lack ps");
+  EXPECT_EQ(missing(both), "await tasks: waiting for ps/0, ps/1");
+
+  config_.job.shards = 1;
+  make_rollback();  // only ps/0 owns a shard
+  disconnect(ps(0));
+  disconnect(ps(1));
+  pass_silent_ps();
+  const Verdict one = rules::next_owners(*job_, tasks_, now_);
+  EXPECT_EQ(text(one), "lack ps: no other ps is connected");
+  EXPECT_EQ(missing(one), "await tasks: waiting for ps/0 (no other ps is connected)");
+}
+
+TEST_F(RegatherRule, OnlyConnectedPsThatNobodyReachesIsNoOtherPs) {
+  config_.job.shards = 1;
+  make_rollback();
+  disconnect(ps(1));
+  for (const std::uint32_t index : {0, 1, 2}) break_link(worker(index), ps(0));
+  pass_silent_ps();
+  const std::string text = missing(rules::next_owners(*job_, tasks_, now_));
+  EXPECT_NE(text.find(" (the other tasks can't reach any connected ps: check its address, and firewalls)"),
+            std::string::npos)
+      << text;
+}
+
 // Two ps tasks connect to each other again only in another generation.
 TEST_F(RegatherRule, BrokenLinkBetweenPsIsTriedAgain) {
   make_rollback();
