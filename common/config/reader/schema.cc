@@ -113,7 +113,9 @@ void Reading::refuse(const TomlPosition& at, const std::string& key, const std::
 }
 
 bool Reading::is_refused(const std::string& key) const {
-  return std::any_of(problems.begin(), problems.end(), [&key](const Problem& problem) { return problem.key == key; });
+  return std::any_of(problems.begin(), problems.end(), [&key](const Problem& problem) {
+    return problem.key == key || problem.key.starts_with(key + "[");
+  });
 }
 
 bool Reading::has_unknown(const std::string& section) const {

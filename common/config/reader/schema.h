@@ -30,7 +30,8 @@ struct Reading {
   std::map<std::string, TomlPosition> given;
 
   bool has(const std::string& key) const { return given.count(key) != 0; }
-  // Returns true if the value of this key was refused. Its variable then still has the default.
+  // Returns true if the value of this key, or an element of its list, was refused. Its variable then still has the
+  // default.
   bool is_refused(const std::string& key) const;
   // Returns true if this section has an unknown key. That key may be a misspelt name of a key that seems to be missing.
   bool has_unknown(const std::string& section) const;

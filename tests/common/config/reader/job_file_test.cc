@@ -346,6 +346,7 @@ TEST(JobFile, OneMistakeIsOneProblem) {
   const std::string trained = replaced(replaced(kJob, model, ""), data, "");
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {replaced(kJob, "path = \"/data\"", "path = nan"), "data.path is nan"},
+           {replaced(kJob, "[4, 2]", "[4, 0, 2]"), "model.layers[1] is 0; expected an integer from 1"},
            {trained + "[model]\ntrainer = 7\nfolder = \"/f\"\n", "model.trainer is 7; expected a list of strings"},
            {trained + "[model]\ntrainer = []\nstart_timeout = \"9s\"\n",
             "model.trainer is []; expected a list of strings with at least 1"},
