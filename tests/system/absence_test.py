@@ -99,7 +99,8 @@ class AbsenceTest(ClusterByHand):
         self.assertIn("still_waiting", kinds[:kinds.index("failed")], "the report comes before the failure")
         self.start_daemon("ps/0")
         again = self.run_program("disttrain", "resubmit", "--cluster", self.cluster)
-        self.assertEqual((again.code, again.out), (0, "job 2 goes on from the newest checkpoint; see: disttrain status\n"),
+        self.assertEqual((again.code, again.out),
+                         (0, "job 2 goes on from its newest checkpoint, if it has one; see: disttrain status\n"),
                          str(again))
         self.until_state("running", job=2)
         self.assertRegex(self.events("restored")[-1]["text"], r"the job begins at step [1-9]\d* of the checkpoint")

@@ -86,7 +86,7 @@ class PredictTest(SystemTest):
         self.train()
         for out, options, code, words in (
             ("outputs.txt", [], 64, "expected a file NAME.npy, NAME.csv or NAME.parquet"),
-            ("no/folder.npy", [], 1, "No such file or directory"),
+            ("no/folder.npy", [], 66, "there is no folder"),
             ("outputs.npy", ["--files", "nothing*"], 66, 'no file that matches --files (evaluate.files) = "nothing*"'),
             ("outputs.npy", ["--data", "/none"], 66, "set --data (evaluate.path) to a folder"),
             ("outputs.npy", ["--threads", "0"], 64, "isn't a number from 1 to"),

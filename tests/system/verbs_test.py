@@ -39,7 +39,9 @@ class VerbsTest(SystemTest):
         number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
         self.assertTrue(number.isdigit(), number)
         self.until_steps(5, "--cluster", self.cluster)
-        self.assertEqual(self.verb("stop", "endless").code, 0)
+        stopped = self.verb("stop", "endless")
+        self.assertEqual((stopped.code, stopped.out), (
+            0, f"job {number} (endless) ends when each worker has finished its current step; see: disttrain status\n"))
         state = self.until("the end", lambda: self.ended("endless"))
         self.assertEqual(state, "stopped")
 
@@ -48,9 +50,10 @@ class VerbsTest(SystemTest):
         return state if state in ("finished", "failed", "stopped") else None
 
     def test_killed_job_frees_the_cluster_for_the_next(self):
-        self.verb("submit", "--detach", self.job("endless", train=LONG))
+        number = self.verb("submit", "--detach", self.job("endless", train=LONG)).out.strip()
         self.until_steps(5, "--cluster", self.cluster)
-        self.assertEqual(self.verb("kill").code, 0)
+        killed = self.verb("kill")
+        self.assertEqual((killed.code, killed.out), (0, f"job {number} (endless) ends now; see: disttrain status\n"))
         self.assertEqual(self.until("the end", lambda: self.ended("endless")), "stopped")
         self.assert_finished(self.verb("submit", "--json", self.job("next", train="epochs = 1")))
 

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "common/bounds.h"
+#include "common/config/cluster_config.h"
 #include "common/config/job_config.h"
 #include "common/daemon/usage_error.h"
 #include "common/printable.h"
@@ -333,7 +334,8 @@ void add_stop(CLI::App& app, StopOptions& stop_options, StopOptions& kill_option
 
 void add_resubmit(CLI::App& app, ResubmitOptions& options, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "resubmit", "submit a job again that has failed or was stopped: it goes on from its newest checkpoint");
+      "resubmit",
+      "submit a job again that has failed or was stopped: it goes on from its newest checkpoint, if it has one");
   takes_job(verb->add_option("JOB", options.job, kJobHelp));
   CLI::Option* cluster = verb->add_option("--cluster", options.cluster, kClusterHelp)->type_name(kTomlFile);
   verb->add_option("--chief", options.chief, kChiefHelp)->type_name(kHostPort)->excludes(cluster);
@@ -416,7 +418,10 @@ void add_predict(CLI::App& app, PredictOptions& options, Run& run) {
   verb->add_option("--files", options.files,
                    "data files in that folder, with all their records; default: evaluate.files")
       ->type_name("PATTERN");
-  verb->add_option("--labels", options.labels, "label files in that folder; default: evaluate.labels")
+  verb->add_option(
+          "--labels", options.labels,
+          "label files in that folder (idx, npy), or the name of the array of labels (npz); no other format uses it; "
+          "default: evaluate.labels")
       ->type_name("PATTERN");
   verb->add_option("--device", options.device, kDeviceHelp)->type_name("DEVICE")->capture_default_str();
   takes_count(verb->add_option("--threads", options.threads, "number of compute threads; default: one per core"), 1,

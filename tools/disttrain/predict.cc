@@ -8,6 +8,7 @@
 
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
+#include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/json.h"
 #include "tools/disttrain/up/program_path.h"
 #include "tools/disttrain/verbs.h"
@@ -15,6 +16,8 @@
 namespace disttrain::cli {
 
 int predict(const PredictOptions& options) {
+  if (Status there = check_folder_of(absolute_path(options.out)); !there)
+    return daemon::report("disttrain predict", there.error());
   const std::string program = program_path("workerd").string();
   std::vector<std::string> words = {
       program,     "predict",      options.checkpoint,

@@ -1,5 +1,5 @@
 // disttrain resubmit [JOB]: submits a job again that has failed or was stopped, with the file that the chief has kept.
-// The job goes on from the newest checkpoint in its folder.
+// The job goes on from the newest checkpoint in its folder, if there is one.
 #include <asio/io_context.hpp>
 #include <iostream>
 
@@ -21,7 +21,7 @@ int resubmit(const ResubmitOptions& options) {
     return daemon::report("disttrain resubmit", connected.error());
   const auto submitted = client.ask<JobSubmitted>(ResubmitRequest{options.job}, kAnswerDeadline);
   if (!submitted) return daemon::report("disttrain resubmit", submitted.error());
-  std::cout << "job " << submitted->job.value << " goes on from the newest checkpoint";
+  std::cout << "job " << submitted->job.value << " goes on from its newest checkpoint, if it has one";
   if (submitted->ahead > 0) std::cout << "; jobs ahead of it: " << submitted->ahead;
   std::cout << "; see: disttrain status\n";
   return 0;

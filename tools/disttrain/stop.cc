@@ -20,10 +20,9 @@ int stop(const StopOptions& options) {
   ChiefClient client(loop, [&interrupts] { return interrupts.count() > 0; });
   if (const Status connected = client.connect(cluster->target, cluster->dial); !connected)
     return daemon::report(verb, connected.error());
-  const auto done = client.ask<RequestDone>(StopRequest{options.job, options.kill}, kAnswerDeadline);
-  if (!done) return daemon::report(verb, done.error());
-  std::cout << (options.job.empty() ? "the running job" : "job " + options.job)
-            << (options.kill ? " ends now" : " ends when each worker has finished its current step")
+  const auto ended = end_job(client, options.job, options.kill);
+  if (!ended) return daemon::report(verb, ended.error());
+  std::cout << "job " << *ended << (options.kill ? " ends now" : " ends when each worker has finished its current step")
             << "; see: disttrain status\n";
   return 0;
 }

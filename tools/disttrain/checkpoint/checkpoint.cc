@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 namespace disttrain::cli {
 
@@ -11,6 +12,14 @@ std::string absolute_path(const std::string& path) {
   std::string text = fs::absolute(path).lexically_normal().string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   return text;
+}
+
+Status check_folder_of(const std::string& out) {
+  const fs::path folder = fs::path(out).parent_path();
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return {};
+  return fail(ErrorCode::kNoInput,
+              "can't write " + out + ": there is no folder " + folder.string() + "; make it first");
 }
 
 Result<std::vector<checkpoint::Found>> checkpoints_in(checkpoint::Files& files, const std::string& folder) {

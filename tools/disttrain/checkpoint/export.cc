@@ -105,10 +105,8 @@ Status check(const CheckpointExportOptions& options, const fs::path& out) {
   if (!is_folder && out.extension() != kSuffix)
     return fail(ErrorCode::kUsage, "OUT is " + out.string() + "; expected a file NAME" + kSuffix +
                                        ", or a folder together with --max-shard-size SIZE");
+  if (Status there = check_folder_of(out.string()); !there) return there;
   std::error_code ignored;
-  if (!fs::is_directory(out.parent_path(), ignored))
-    return fail(ErrorCode::kNoInput, "can't write " + out.string() + ": there is no folder " +
-                                         out.parent_path().string() + "; make it first");
   if (!fs::exists(fs::symlink_status(out, ignored))) return {};
   if (fs::is_directory(out, ignored) != is_folder)
     return fail(ErrorCode::kUsage, out.string() + " exists already and is " + (is_folder ? "not a" : "a") +

@@ -107,6 +107,19 @@ Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, 
   return number;
 }
 
+// The request has the job's number. If the job ends before the request arrives, the chief refuses the request, and the
+// next job of the queue goes on.
+Result<std::string> end_job(ChiefClient& client, const std::string& job, bool kill) {
+  const auto status = ask_status(client, job, false, {});
+  if (!status) return tl::unexpected<Error>(status.error());
+  const double id = number_of(*status, "id");
+  if (!std::isfinite(id)) return fail(ErrorCode::kUsage, "no job runs");
+  const std::string number = std::to_string(static_cast<std::uint32_t>(id));
+  const auto done = client.ask<RequestDone>(StopRequest{number, kill}, kAnswerDeadline);
+  if (!done) return tl::unexpected<Error>(done.error());
+  return number + " (" + text_of(*status, "job") + ")";
+}
+
 Outcome follow(ChiefClient& client, Interrupts& interrupts, const FollowedJob& followed) {
   FollowedJob run = followed;
   Outcome outcome;

@@ -63,6 +63,10 @@ enum class Namesake {
 Result<std::string> submit_job(ChiefClient& client, const config::JobFile& job, std::uint64_t warmup_steps,
                                Namesake namesake = Namesake::kRefused, std::uint32_t awaited_workers = 0);
 
+// Ends a job: at once with `kill`, otherwise when each worker has finished its current step. `job` as in ask_status().
+// Returns the job's number and name, such as "3 (mnist)". Error kUsage: there is no such job, or it has ended already.
+Result<std::string> end_job(ChiefClient& client, const std::string& job, bool kill);
+
 // Reconnects to the chief after an error of the client, `why`, because the chief may be restarting. Prints a line about
 // it on stderr. If a new connection can't help, returns `why`.
 Status find_chief_again(ChiefClient& client, const ChiefTarget& target, Duration patience, const Error& why);

@@ -559,6 +559,14 @@ TEST_F(CheckpointVerbs, ExportToAWrongPlaceIsAnError) {
   EXPECT_THAT(ran.error, HasSubstr("there is no folder " + out("no/such")));
 }
 
+// Before it starts a workerd, which may not be on this host.
+TEST_F(CheckpointVerbs, PredictionInAFolderThatIsMissingIsTheSameError) {
+  saved(10);
+  const Ran ran = shell(shell_word(DISTTRAIN_PROGRAM) + " predict " + job() + " no/such/out.csv");
+  EXPECT_EQ(ran.code, 66);
+  EXPECT_THAT(ran.error, HasSubstr("can't write " + out("no/such/out.csv") + ": there is no folder " + out("no/such")));
+}
+
 TEST_F(CheckpointVerbs, ExportIsReadByThePackageInOneLine) {
   const std::string python = DISTTRAIN_NUMPY_PYTHON;
   if (python.empty()) GTEST_SKIP() << "no Python package safetensors here: run tools/setup";
