@@ -2,6 +2,7 @@
 
 #include <asio/post.hpp>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "common/bounds.h"
@@ -215,6 +216,9 @@ void StepThread::do_open(const OpenJob& message, Member self, const Timeouts& ti
         *prepared_, message);
   } catch (const std::bad_alloc&) {
     refuse(ErrorCode::kFailed, "not enough memory for the parameters and gradients of the job");
+  } catch (const std::system_error&) {
+    refuse(ErrorCode::kFailed,
+           "can't start the job's threads: raise `ulimit -u` and `ulimit -v`, or TasksMax of the unit");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -172,14 +173,23 @@ class ComputeEngine final : public Engine {
       ready_end_ = 0;
       is_posted_ = false;
     }
-    if (!thread_.joinable())
+    if (thread_.joinable()) return changed_.notify_all();
+    try {
       thread_ = std::thread([this] {
         use_crash_stack();
         pthread_setname_np(pthread_self(), "compute");
         serve();
       });
-    else
-      changed_.notify_all();
+    } catch (const std::system_error&) {
+      {
+        const std::lock_guard lock(mutex_);
+        work_.reset();
+        result_ = fail(ErrorCode::kFailed, std::string(doing(input.program)) +
+                                               ": can't start a thread: raise `ulimit -u` and `ulimit -v`, or TasksMax "
+                                               "of the unit");
+      }
+      post_(deliver_);
+    }
   }
 
   void serve() {

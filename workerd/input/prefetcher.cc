@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "common/check.h"
@@ -30,10 +31,15 @@ Prefetcher::Prefetcher(const Dataset& dataset, OrderOptions order, const Prefetc
     free_.emplace_back(new ReadyBatch{{}, BatchBuffer(dataset, options.batch_size, options.columns), {}});
   }
   for (std::uint32_t i = 0; i < std::min(options.threads, options.prefetch); ++i) {
-    threads_.emplace_back([this] {
-      use_crash_stack();
-      run();
-    });
+    try {
+      threads_.emplace_back([this] {
+        use_crash_stack();
+        run();
+      });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;
+      break;  // the system refuses more: these do the work
+    }
     pthread_setname_np(threads_.back().native_handle(), "input");
   }
 }

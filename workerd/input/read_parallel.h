@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,6 +18,17 @@ namespace disttrain::input {
 
 inline constexpr std::size_t kMaxReaderThreads = 8;
 inline constexpr std::size_t kFilesOfGroup = 128;
+
+// Starts so many threads that call work(), or fewer if the system refuses more. Their destructors wait for their ends.
+template <typename Work>
+std::vector<std::jthread> start_threads(std::size_t count, const Work& work) {
+  std::vector<std::jthread> threads;
+  try {
+    while (threads.size() < count) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+  }
+  return threads;
+}
 
 // Calls read(path), which returns a Result<T>, once for each path. The calls may come from any thread. Returns the
 // results in the order of the paths. If some of them are errors, returns the one that comes first in this order. Its
@@ -37,8 +49,8 @@ Result<std::vector<T>> read_parallel(std::span<const std::string> paths, Read re
   };
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < std::min({paths.size(), cores, kMaxReaderThreads}); ++i) others.emplace_back(work);
+    const auto others =
+        start_threads(std::max<std::size_t>(std::min({paths.size(), cores, kMaxReaderThreads}), 1) - 1, work);
     work();
   }
   std::vector<T> values;

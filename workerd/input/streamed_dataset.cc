@@ -353,9 +353,9 @@ Status StreamedDataset::preload(const IsCancelled& is_cancelled) const {
     give_back(std::move(scratch));
   };
   {
-    std::vector<std::jthread> others;
     const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    for (std::size_t i = 1; i < std::min({end - next, cores, kMaxReaderThreads}); ++i) others.emplace_back(work);
+    const std::size_t wanted = std::min({end - next, cores, kMaxReaderThreads});
+    const auto others = start_threads(std::max<std::size_t>(wanted, 1) - 1, work);
     work();
   }
   if (error) return tl::unexpected(std::move(*error));
