@@ -203,7 +203,7 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
                                      float* to) const {
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
-  if (Status ok = check_lengths(section, from, column.elements, place_of); !ok) return ok;
+  if (Status ok = check_lengths(section, from, column.elements, place_of, missing_numbers_); !ok) return ok;
   const double mean = column.fitted->mean;
   const double deviation = column.fitted->deviation;
   const bool is_plain = section.normalise == Normalise::kNone;
@@ -211,7 +211,7 @@ Status ColumnEncoder::encode_numbers(const Column& column, const Table& table, c
     for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) *to = from.floats[i];
     return {};
   }
-  NumbersOfRecords numbers(from, missing_numbers_);
+  NumbersOfRecords numbers(from, column.elements, missing_numbers_);
   for (std::uint64_t i = 0; i < table.records; ++i, to += inputs_) {
     for (std::uint64_t e = 0; e < column.elements; ++e) {
       float number = numbers.next(i);
@@ -235,7 +235,7 @@ Status ColumnEncoder::encode_weights(const Column& column, const Table& table, c
   const ColumnSection& section = *column.section;
   const TableColumn& from = table.columns[column.from];
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
-  NumbersOfRecords numbers(from, missing_numbers_);
+  NumbersOfRecords numbers(from, 1, missing_numbers_);
   for (std::uint64_t i = 0; i < table.records; ++i) {
     const Result<float> weight = number_of(section, numbers.next(i), i, place_of);
     if (!weight) return tl::unexpected(weight.error());

@@ -101,8 +101,8 @@ Status ColumnFit::take_numbers(const TableColumn& from, Column& column, std::uin
                                const PlaceOf& place_of) const {
   const ColumnSection& section = *column.section;
   const std::uint64_t per_record = value_count(section);
-  if (Status ok = check_lengths(section, from, per_record, place_of); !ok) return ok;
-  NumbersOfRecords numbers(from, missing_numbers_);
+  if (Status ok = check_lengths(section, from, per_record, place_of, missing_numbers_); !ok) return ok;
+  NumbersOfRecords numbers(from, per_record, missing_numbers_);
   for (std::uint64_t i = 0; i < records; ++i) {
     for (std::uint64_t e = 0; e < per_record; ++e) {
       const float found = numbers.next(i);

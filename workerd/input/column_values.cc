@@ -10,6 +10,15 @@
 
 namespace disttrain::input {
 
+namespace {
+
+// `missing` is from missing_numbers().
+bool is_no_number(float number, const std::vector<float>& missing) {
+  return std::isnan(number) || std::binary_search(missing.begin(), missing.end(), number);
+}
+
+}  // namespace
+
 bool has_values(const ColumnSection& column) {
   return column.kind != ColumnKind::kIgnore && column.cross.empty();
 }
@@ -29,7 +38,7 @@ std::uint64_t value_count(const ColumnSection& column) {
 }
 
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
-                     const PlaceOf& place_of) {
+                     const PlaceOf& place_of, const std::vector<float>& missing) {
   const auto bad = [&](std::uint64_t record, std::uint64_t found) {
     const std::string values = found == 0 ? "no value" : found == 1 ? "1 value" : std::to_string(found) + " values";
     return fail(ErrorCode::kData,
@@ -39,10 +48,17 @@ Status check_lengths(const ColumnSection& section, const TableColumn& from, std:
                      : section.kind == ColumnKind::kNumeric ? " or " + key_of(section) + ".shape"
                                                             : ""));
   };
+  if (from.lengths.empty() && expected == 1) return {};
   const bool may_lack = section.missing.has_value() || section.kind == ColumnKind::kCategory;
-  for (std::uint64_t i = 0; i < from.lengths.size(); ++i)
-    if (from.lengths[i] != expected && !(from.lengths[i] == 0 && may_lack)) return bad(i, from.lengths[i]);
-  if (from.lengths.empty() && expected != 1) return bad(0, 1);
+  const std::uint64_t records = from.lengths.empty() ? values_in(from) : from.lengths.size();
+  std::uint64_t first = 0;  // of the record's values
+  for (std::uint64_t i = 0; i < records; ++i) {
+    const std::uint64_t length = from.lengths.empty() ? 1 : from.lengths[i];
+    const bool has_none = length == 0 || (length == 1 && expected > 1 && from.kind == ValueKind::kFloat &&
+                                          is_no_number(from.floats[first], missing));
+    if (length != expected && !(has_none && may_lack)) return bad(i, has_none ? 0 : length);
+    first += length;
+  }
   return {};
 }
 
@@ -57,9 +73,8 @@ std::vector<float> missing_numbers(const std::vector<std::string>& missing) {
 bool has_a_value(const ColumnSection& section, const TableColumn& from, const std::vector<std::string>& missing) {
   if (from.kind == ValueKind::kFloat) {
     const std::vector<float> numbers = missing_numbers(missing);
-    return std::any_of(from.floats.begin(), from.floats.end(), [&numbers](float number) {
-      return !std::isnan(number) && !std::binary_search(numbers.begin(), numbers.end(), number);
-    });
+    return std::any_of(from.floats.begin(), from.floats.end(),
+                       [&numbers](float number) { return !is_no_number(number, numbers); });
   }
   if (section.kind != ColumnKind::kCategory) return values_in(from) > 0;
   return std::any_of(from.bytes.begin(), from.bytes.end(),

@@ -23,9 +23,10 @@ const std::string& name_in_files(const ColumnSection& column);
 std::uint64_t value_count(const ColumnSection& column);
 
 // Checks that each record of a table's column has `expected` values. A record of a numeric column or a weight may have
-// none if data.columns.NAME.missing says what becomes of it, and so may a record of a category.
+// none if data.columns.NAME.missing says what becomes of it, and so may a record of a category. Where several numbers
+// are expected, a single NaN or number of `missing`, which missing_numbers() gave, counts as none.
 Status check_lengths(const ColumnSection& section, const TableColumn& from, std::uint64_t expected,
-                     const PlaceOf& place_of);
+                     const PlaceOf& place_of, const std::vector<float>& missing = {});
 // The words of data.missing that are numbers, as float32 and ascending. To a column of numbers such a number is no
 // value, however the file writes it: "-999", -999 and -999.0 are the same number.
 std::vector<float> missing_numbers(const std::vector<std::string>& missing);
@@ -34,13 +35,19 @@ std::vector<float> missing_numbers(const std::vector<std::string>& missing);
 // `missing`, which missing_numbers() gave, must outlive this object.
 class NumbersOfRecords {
  public:
-  NumbersOfRecords(const TableColumn& column, const std::vector<float>& missing)
-      : lengths_(column.lengths), missing_(missing), next_(column.floats.data()) {}
+  NumbersOfRecords(const TableColumn& column, std::uint64_t expected, const std::vector<float>& missing)
+      : lengths_(column.lengths), expected_(expected), missing_(missing), next_(column.floats.data()) {}
 
-  // The next number of the record; NaN if the record has none, or a missing one. Call it once for each of the record's
-  // numbers.
+  // The next number of the record; NaN if the record has none, or a missing one. Call it `expected` times for each
+  // record.
   float next(std::uint64_t record) {
-    if (!lengths_.empty() && lengths_[record] == 0) return kNone;
+    const std::uint64_t length = lengths_.empty() ? 1 : lengths_[record];
+    if (length < expected_) {
+      // The record has no number, or a single one that counts as none.
+      lacking_ = lacking_ + 1 == expected_ ? 0 : lacking_ + 1;
+      if (lacking_ == 0) next_ += length;
+      return kNone;
+    }
     const float number = *next_++;
     return std::binary_search(missing_.begin(), missing_.end(), number) ? kNone : number;
   }
@@ -49,8 +56,10 @@ class NumbersOfRecords {
   static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
   const std::vector<std::uint32_t>& lengths_;
+  const std::uint64_t expected_;
   const std::vector<float>& missing_;
   const float* next_;
+  std::uint64_t lacking_ = 0;  // how many numbers of the current record were asked for, which has none
 };
 
 // Gives the words of a table's column, which check_lengths() has accepted, one after the other. The column must outlive

@@ -171,29 +171,37 @@ class PartBuilder {
     if (!part_.header.empty()) name += " (" + shown_text(part_.header[column]) + ")";
     return bad(line, (field.empty() ? "nothing" : shown_text(field)) + " in " + name +
                          ", expected a finite number: correct the line, or encode the column as numbers; the label "
-                         "must be the last column");
+                         "must be the last column" +
+                         if_header(line));
+  }
+
+  // What to do about a line that may be a header, although it is read as a record.
+  std::string if_header(std::uint64_t line) const {
+    return line == first_line_ ? "; if the line is a header, remove it, or name all its columns by words" : "";
   }
 
   static bool is_header(const std::vector<std::string_view>& fields) {
-    return std::none_of(fields.begin(), fields.end() - 1,
-                        [](std::string_view field) { return field.empty() || double_in(field); });
+    const auto is_number_or_empty = [](std::string_view field) { return number_of_text(field, {}).has_value(); };
+    return std::none_of(fields.begin(), fields.end() - 1, is_number_or_empty) &&
+           (fields.back().empty() || !is_number_or_empty(fields.back()));
   }
 
   Status take_label(std::string_view field, std::uint64_t line) {
-    if (is_missing(field, {})) return bad(line, "no label in the last column, expected a number or a class's name");
+    if (is_missing(field, {}))
+      return bad(line, "no label in the last column, expected a number or a class's name" + if_header(line));
     const std::optional<double> value = double_in(field);
     if (is_infinity(field))
-      return bad(line, "the label " + shown_text(field) + " is infinite, expected a finite number");
+      return bad(line, "the label " + shown_text(field) + " is infinite, expected a finite number" + if_header(line));
     if (const auto wrong = wrong_bytes(field); wrong && !value) return bad(line, "the label " + *wrong);
     CsvLabels& labels = part_.labels;
     const bool text = part_.records == 0 ? !value : labels.numbers.empty();
     if (text != !value) {
-      return bad(line, "the label " + shown_text(field) + " is " + (value ? "a number" : "text") + ", expected " +
-                           (text ? "text" : "a number") + " as on line " + std::to_string(labels.lines.front()) +
-                           (part_.header.empty()
-                                ? " (the first line isn't read as a header, because a header's input columns must all "
-                                  "be text)"
-                                : ""));
+      return bad(line,
+                 "the label " + shown_text(field) + " is " + (value ? "a number" : "text") + ", expected " +
+                     (text ? "text" : "a number") + " as on line " + std::to_string(labels.lines.front()) +
+                     (part_.header.empty()
+                          ? " (the first line isn't read as a header, because a header's columns must all be text)"
+                          : ""));
     }
     if (value) {
       if (labels.lines.empty()) labels.lines.push_back(line);

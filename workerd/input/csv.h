@@ -1,8 +1,8 @@
 // Reads comma-separated text (RFC 4180). Each line is a record: its inputs are numbers, and its last column is the
-// label. The first line is a header if all its input columns are text. So a header that names columns by numbers, as
-// pandas does by default, is read as a record. The reader skips blank lines and drops blanks
-// and line ends around fields, also within their quotes. A field in double quotes may contain commas, doubled quotes
-// and line ends.
+// label. The first line is a header if all its columns are text, of which the last may be empty. NaN and infinity are
+// numbers. So a header that names columns by numbers, as pandas does by default, is read as a record. The reader skips
+// blank lines and drops blanks and line ends around fields, also within their quotes. A field in double quotes may
+// contain commas, doubled quotes and line ends.
 #pragma once
 
 #include <cstdint>

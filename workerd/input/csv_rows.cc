@@ -200,10 +200,13 @@ class RowReader {
 
   Status wrong_value(std::size_t r, const RecordPlace& place, std::size_t w, std::string_view field) const {
     const std::string& name = wanted_[w].name;
-    return bad_row(block_, r, place.begin,
-                   wanted_[w].kind == ValueKind::kFloat
-                       ? wrong_number(field, name)
-                       : shown_text(field) + " in column '" + name + "', expected a whole number: correct the line");
+    const std::string what = wanted_[w].kind == ValueKind::kFloat ? wrong_number(field, name)
+                                                                  : shown_text(field) + " in column '" + name +
+                                                                        "', expected a whole number: correct the line";
+    const bool is_first_line = block_.first_record + r == 0 && header_.rows_line == header_.line;
+    return bad_row(
+        block_, r, place.begin,
+        what + (is_first_line ? "; if the line is a header, call the columns by its names in [data.columns]" : ""));
   }
 
   const RecordBlock& block_;

@@ -14,6 +14,11 @@ namespace {
 // The largest piece that zlib takes at a time, because it counts in 32 bits.
 constexpr std::size_t kMaxPiece = std::size_t{1} << 30;
 
+// Whether the bytes begin with `magic`, or are a piece of it.
+bool may_begin_with(std::span<const std::byte> bytes, std::string_view magic) {
+  return magic.starts_with({reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), magic.size())});
+}
+
 class GzipDecompressor final : public Decompressor {
  public:
   GzipDecompressor() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }  // 16: gzip, not zlib
@@ -34,6 +39,8 @@ class GzipDecompressor final : public Decompressor {
       const auto member = std::find_if(in.begin(), in.end(), [](std::byte byte) { return byte != std::byte{0}; });
       if (in.empty() || member != in.begin())
         return {static_cast<std::size_t>(member - in.begin()), 0, std::nullopt, false};
+      if (!may_begin_with(in, "\x1f\x8b"))
+        return {0, 0, "bytes behind the gzip data that are neither zeros nor gzip data", false};
     }
     is_between_ = false;
     // The cast is safe, because zlib only reads the bytes.
@@ -70,6 +77,7 @@ class ZstdDecompressor final : public Decompressor {
 
   Step step(std::span<const std::byte> in, std::span<std::byte> out) override {
     if (in.empty() && is_between_) return {};
+    if (is_between_ && !may_be_frame(in)) return {0, 0, "bytes behind the zstd data that aren't zstd data", false};
     ZSTD_inBuffer from{in.data(), in.size(), 0};
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     const std::size_t answer = ZSTD_decompressStream(context_.get(), &to, &from);
@@ -82,6 +90,12 @@ class ZstdDecompressor final : public Decompressor {
   }
 
  private:
+  static bool may_be_frame(std::span<const std::byte> in) {
+    const bool may_be_skippable =
+        (in[0] & std::byte{0xf0}) == std::byte{0x50} && may_begin_with(in.subspan(1), "\x2a\x4d\x18");
+    return may_be_skippable || may_begin_with(in, "\x28\xb5\x2f\xfd");
+  }
+
   std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context_;
   bool is_between_ = true;
 };

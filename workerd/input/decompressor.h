@@ -52,7 +52,7 @@ class Decompressor {
   struct Step {
     std::size_t taken = 0;               // bytes of `in`
     std::size_t given = 0;               // bytes of `out`
-    std::optional<std::string> problem;  // the data is corrupt, in the words of the library
+    std::optional<std::string> problem;  // why the data is corrupt
     bool no_memory = false;
   };
   // Decompresses some bytes. If `out` is full, more may come without more bytes of `in`. A file may have several gzip

@@ -88,7 +88,7 @@ Status ColumnEncoder::number_categories(const Column& column, const Table& table
   if (Status ok = check_lengths(section, from, 1, place_of); !ok) return ok;
   if (section.kind == ColumnKind::kNumeric) {
     const std::vector<double>& boundaries = section.boundaries;
-    NumbersOfRecords numbers(from, missing_numbers_);
+    NumbersOfRecords numbers(from, 1, missing_numbers_);
     for (std::uint64_t i = 0; i < table.records; ++i) {
       const Result<float> number = number_of(section, numbers.next(i), i, place_of);
       if (!number) return tl::unexpected(number.error());

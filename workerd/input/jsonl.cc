@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/printable.h"
 #include "workerd/input/column_text.h"
 #include "workerd/input/list_shape.h"
 #include "workerd/input/number_text.h"
@@ -98,6 +99,41 @@ Problem not_json(simdjson::error_code error) {
          "), expected a JSON object: correct the line";
 }
 
+// A line has more text behind its object.
+Problem more_than_an_object(std::string_view more) {
+  if (more.empty() || more.starts_with('{'))
+    return "found more than one JSON value, expected one on each line: correct the line";
+  return "found the text " + printable(shown_text(more)) +
+         " behind the JSON object, expected one object on each line: correct the line";
+}
+
+// The text behind the object with which the line begins, without blanks around it; "" if there is none, or the object
+// has no end.
+std::string_view text_behind_object(std::string_view line) {
+  line = without_blanks(line);
+  if (!line.starts_with('{')) return "";
+  std::size_t depth = 0;
+  bool is_in_string = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (is_in_string && line[i] == '\\')
+      ++i;
+    else if (line[i] == '"')
+      is_in_string = !is_in_string;
+    else if (!is_in_string && line[i] == '{')
+      ++depth;
+    else if (!is_in_string && line[i] == '}' && --depth == 0)
+      return without_blanks(line.substr(i + 1));
+  }
+  return "";
+}
+
+// To simdjson text behind an object looks like the inside of the object.
+Problem not_json(simdjson::error_code error, std::string_view line) {
+  const bool may_have_more = error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT || error == simdjson::UNCLOSED_STRING;
+  const std::string_view more = may_have_more ? text_behind_object(line) : std::string_view();
+  return more.empty() ? not_json(error) : more_than_an_object(more);
+}
+
 }  // namespace
 
 class JsonlDecoder::Reader {
@@ -132,18 +168,19 @@ class JsonlDecoder::Reader {
       std::memcpy(padded_.data(), block_text_, place.bytes);
       text_ = padded_.data();
     }
+    const std::string_view line(text_, place.bytes);
     ondemand::document document;
-    if (const auto error = parser_.iterate(text_, place.bytes, capacity).get(document)) return not_json(error);
+    if (const auto error = parser_.iterate(text_, place.bytes, capacity).get(document)) return not_json(error, line);
     ondemand::json_type type;
     if (const auto error = document.type().get(type)) return not_json(error);
     if (type != ondemand::json_type::object)
       return std::string("found ") + name_of(type) + ", expected a JSON object: correct the line";
     ondemand::object object;
-    if (const auto error = document.get_object().get(object)) return not_json(error);
+    if (const auto error = document.get_object().get(object)) return not_json(error, line);
     if (Problem problem = read_object(object, names_)) return problem;
     const char* end = nullptr;
     if (document.current_location().get(end) != simdjson::OUT_OF_BOUNDS)
-      return "found more than one JSON value, expected one on each line: correct the line";
+      return more_than_an_object(text_behind_object(line));
     for (std::size_t c = 0; c < wanted_.size(); ++c) {
       TableColumn& column = table.columns[c];
       column.lengths.push_back(static_cast<std::uint32_t>(values_in(column) - starts_[c]));

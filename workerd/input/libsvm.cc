@@ -133,7 +133,9 @@ std::optional<std::string> take_features(std::string_view line, const LibsvmShap
     const std::string_view text = word.substr(word.find(':') + 1);
     if (text.empty()) return expected(word, "features", "INDEX:VALUE");
     const std::optional<float> value = number_of_text(text, missing);
-    if (!value) return wrong_number(text, "features");
+    if (!value)
+      return shown_text(text) +
+             " in column 'features', expected a finite number: correct the line, or add the word to data.missing";
     out[index - base] = *value;
     next = index + 1;
   }

@@ -2,6 +2,7 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "common/printable.h"
@@ -101,6 +102,21 @@ std::string notice_of_header(const std::vector<CsvPart>& parts) {
          "columns are numbers; if it is a header, remove it, or name the columns by words";
 }
 
+// Warns if a header is probably a record: the name of its last column is the label of a record.
+std::string notice_of_record(const std::vector<CsvPart>& parts) {
+  std::map<std::string_view, const CsvPart*> headers;  // by the name of the last column
+  for (const CsvPart& part : parts)
+    if (!part.header.empty()) headers.emplace(part.header.back(), &part);
+  for (const CsvPart& part : parts)
+    for (const std::string& label : part.labels.names)
+      if (const auto found = headers.find(label); found != headers.end())
+        return found->second->path +
+               ": the first line is read as a header, because it has no numbers, but its last field " +
+               printable(shown_text(label)) +
+               " is a label of other lines, so it may be a record; if it is one, write its inputs as numbers";
+  return "";
+}
+
 Status join_number_labels(const std::vector<CsvPart>& parts, const Source& source, Contents& contents) {
   if (source.label_names && !source.label_names->empty()) {
     return fail(ErrorCode::kData, parts.front().path + ":" + std::to_string(parts.front().labels.lines.front()) +
@@ -160,6 +176,7 @@ Result<Contents> load_csv(const Source& source) {
                                                             : join_text_labels(*parts, source, contents);
   if (!joined) return tl::unexpected(joined.error());
   if (!source.label_names) contents.notice = notice_of_header(*parts);
+  if (!source.label_names && contents.notice.empty()) contents.notice = notice_of_record(*parts);
   for (const CsvPart& part : *parts) {
     contents.records += part.records;
     contents.bytes_read += part.file_bytes;

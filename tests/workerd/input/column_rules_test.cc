@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "tests/workerd/input/all_formats.h"
+#include "workerd/input/columns.h"
 #include "workerd/input/fits.h"
 #include "workerd/input/parquet/parquet_functions.h"
 
@@ -289,6 +293,62 @@ TEST_P(ColumnRules, NumericWithShape) {
   expect_number_refused(section, std::vector<double>{1, 2, 3}, "3 values", other);
   expect_number_refused(section, std::vector<double>{1}, "1 value", other);
   expect_number_refused(section, std::vector<double>{1, kInfinity}, "infinity", other);
+}
+
+// A format that has a text or a number in the place of a list means no value as other formats do.
+TEST_P(ColumnRules, NumericWithShapeAndOneValueThatIsNone) {
+  if (!has_lists(format())) return;
+  missing_ = {"?", "-999"};
+  ColumnSection section = numeric();
+  section.shape = {2, 2};
+  const std::vector<double> other = {1, 2, 3, 4};
+  std::vector<Cell> cells = {std::vector<double>{kNan}, std::vector<double>{-999}};
+  if (format() != DataFormat::kParquet)  // a column has one type
+    cells.insert(cells.end(), {std::string(), std::string(" \n"), std::string("?"), std::string("-nan"), kNan, -999.0,
+                               std::int64_t{-999}});
+  for (const Cell& cell : cells) {
+    section.missing = -7;
+    Given given = read(section, other, cell, other);
+    ASSERT_EQ(given.error, "");
+    EXPECT_THAT(given.inputs, ElementsAre(1, 2, 3, 4, 0, -7, -7, -7, -7, 0, 1, 2, 3, 4, 0));
+    section.missing = 2.5;
+    section.normalise = Normalise::kStandard;
+    given = read(section, other, cell, other);
+    ASSERT_EQ(given.error, "");
+    EXPECT_THAT(std::span(given.inputs).subspan(5, 4), ElementsAre(0, 0, 0, 0));
+    section.missing.reset();
+    section.normalise = Normalise::kNone;
+    expect_number_refused(section, cell, "no value in column 'a', expected 4 values", other);
+  }
+  section.missing = -7;
+  expect_number_refused(section, std::vector<double>{5}, "1 value in column 'a', expected 4 values", other);
+  expect_number_refused(section, std::vector<double>{kInfinity}, "1 value", other);
+  expect_number_refused(section, std::vector<double>{kNan, kNan}, "2 values", other);
+}
+
+// Columns that have no lists at all, as in a test set.
+TEST_P(ColumnRules, NumericWithShapeAndNoList) {
+  ColumnSection section = numeric_or(-7);
+  section.shape = {2, 2};
+  const auto read_all = [&](const Cell& cell) {
+    const Record record = {{"a", cell}, {"y", std::int64_t{1}}};
+    write_records(format(), folder_ / "file", {record, record});
+    Source source = source_of({section, column_section("y", ColumnKind::kLabel)}, std::uint64_t{1} << 30);
+    FittedColumns fitted;
+    fitted.columns.resize(2);
+    source.fitted = std::make_shared<const FittedColumns>(std::move(fitted));
+    return given_of(load_dataset(source));
+  };
+  const std::vector<Cell> cells = {std::string(), std::string("?"), kNan, Null()};
+  for (const Cell& cell : cells) {
+    const Given given = read_all(cell);
+    ASSERT_EQ(given.error, "");
+    EXPECT_THAT(given.inputs, ElementsAre(-7, -7, -7, -7, -7, -7, -7, -7));
+  }
+  EXPECT_THAT(read_all(5.0).error, HasSubstr("1 value in column 'a', expected 4 values"));
+  section.missing.reset();
+  for (const Cell& cell : cells)
+    EXPECT_THAT(read_all(cell).error, HasSubstr("no value in column 'a', expected 4 values"));
 }
 
 TEST_P(ColumnRules, CategoryWords) {

@@ -87,6 +87,19 @@ TEST_F(ColumnsTest, AreFoundByTheirNumbersWithoutAHeader) {
   EXPECT_THAT(labels(*dataset), ElementsAre(1, 0));
 }
 
+TEST_F(ColumnsTest, HeaderThatIsReadAsARecordIsExplained) {
+  const std::string advice = "; if the line is a header, call the columns by its names in [data.columns]";
+  columns_ = {number("0"), label("1")};
+  expect_bad("\nx,k\n5,a\n", {"a.csv:2: 'x' in column '0', expected a finite number", advice});
+  const auto error_of = [this](const std::string& text) {
+    folder_.write("a.csv", text);
+    return load_dataset(source_of()).error().message;
+  };
+  EXPECT_EQ(error_of("5,6\nx,7\n").find(advice), std::string::npos);
+  columns_ = {number("x"), label("k")};
+  EXPECT_EQ(error_of("x,k\nx,7\n").find(advice), std::string::npos);
+}
+
 // A name that isn't a number says that there is a header, also while its column isn't read.
 TEST_F(ColumnsTest, HeaderIsNoRecordWithoutTheLabelThatShowsIt) {
   columns_ = {number("0"), number("1"), label("label")};

@@ -101,6 +101,23 @@ TEST_F(CompressedFile, ZerosBehindGzipAreSkipped) {
               HasSubstr("its name ends in .gz, but it doesn't begin with gzip's"));
 }
 
+// They aren't the begin of a part that is cut off.
+TEST_F(CompressedFile, OtherBytesBehindTheDataAreNamed) {
+  const std::string zeros(512, '\0');
+  for (const std::string& more : {std::string("x"), zeros + "x", "\x1fx" + zeros, zeros + "\x1f\x8c", zeros + "more"})
+    EXPECT_EQ(read("a.gz", gzip("ab") + more),
+              "error: " + folder_ /
+                              "a.gz: corrupt gzip data (bytes behind the gzip data that are neither zeros nor gzip "
+                              "data) after 2 decompressed bytes: the file is damaged, fetch or copy it again");
+  for (const std::string& more : {std::string("x"), std::string("\0", 1), std::string("\x28\xb5x"), std::string("Px")})
+    EXPECT_THAT(read("a.zst", zstd("ab") + more),
+                HasSubstr("a.zst: corrupt zstd data (bytes behind the zstd data that aren't zstd data)"));
+  for (const char* cut : {"\x1f", "\x1f\x8b", "\x1f\x8b\x08"})
+    EXPECT_THAT(read("a.gz", gzip("ab") + cut), HasSubstr("gzip data ends too early"));
+  for (const char* cut : {"\x28", "\x28\xb5\x2f\xfd", "\x50\x2a"})
+    EXPECT_THAT(read("a.zst", zstd("ab") + cut), HasSubstr("zstd data ends too early"));
+}
+
 TEST_F(CompressedFile, DamageIsFound) {
   const std::string content = "some words, some words, some more words";
   for (const std::string& packed : {zstd(content) + zstd(content), zstd(mixed_content())}) {

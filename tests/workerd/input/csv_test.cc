@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/unlabelled_dataset.h"
 
 namespace disttrain::input {
 namespace {
@@ -214,7 +215,40 @@ TEST_F(Csv, WholeLabelsBelowZeroStayWhole) {
 }
 
 TEST_F(Csv, HeaderThatLooksLikeDataIsExplained) {
-  expect_bad("0,1,label\n1,2,0\n", {"a.csv:2:", "header's input columns must all be text"});
+  expect_bad("0,1,label\n1,2,0\n", {"a.csv:2:", "header's columns must all be text"});
+}
+
+// Otherwise the first record would be lost without a word.
+TEST_F(Csv, FirstLineWithANumberIsNoHeader) {
+  const std::string advice = "; if the line is a header, remove it, or name all its columns by words";
+  for (const char* line : {"NA,NA,0", "nan,nan,0", "inf,inf,0", "?,?,0", "1e400,-1e400,0", "a,-nan,cat", "a,+NaN,cat",
+                           "a,Infinity,cat", "a,1e39,cat", "a,b,nan", "a,b,-inf", "a,b,1e400"}) {
+    const std::string text = line;
+    const std::string error = "'" + text.substr(0, text.find(',')) + "' in column 1, expected a finite number";
+    expect_bad("\n" + text + "\n1,2,1\n3,4,0\n", {"a.csv:2: " + error, advice});
+    folder_.write("a.csv", "1,2," + std::string(text.ends_with("cat") ? "cat" : "1") + "\n" + text + "\n");
+    const Result<std::unique_ptr<Dataset>> second = load_dataset(source(kCsv, folder_, "a.csv"));
+    ASSERT_FALSE(second) << line;
+    EXPECT_NE(second.error().message.find("a.csv:2: " + error), std::string::npos) << second.error().message;
+    EXPECT_EQ(second.error().message.find("header"), std::string::npos) << second.error().message;
+    folder_.write("a.csv", text + "\n1,2,1\n");
+    expect_error(without_labels(source(kCsv, folder_, "a.csv")), ErrorCode::kData, {"a.csv:1: " + error});
+  }
+  expect_bad(",x,y\n0,1,0\n", {"a.csv:1: nothing in column 1", advice});
+  expect_bad("0,1,\n0,1,0\n", {"a.csv:1: no label in the last column", advice});
+  expect_bad("0,1,inf\n0,1,0\n", {"a.csv:1: the label 'inf' is infinite", advice});
+  EXPECT_EQ(load_text("NA,info,\n1,2,0\n")->records(), 1u);
+}
+
+TEST_F(Csv, NoticeTellsOfAHeaderThatMayBeARecord) {
+  EXPECT_EQ(load_text("NA,?,cat\n1,2,dog\n3,4,cat\n")->notice(),
+            folder_ /
+                "a.csv: the first line is read as a header, because it has no numbers, but its last field 'cat' "
+                "is a label of other lines, so it may be a record; if it is one, write its inputs as numbers");
+  folder_.write("1.csv", "NA,?,cat\n1,2,dog\n");
+  folder_.write("2.csv", "1,2,cat\n");
+  EXPECT_NE(load(source(kCsv, folder_, "?.csv"))->notice().find("1.csv: the first line"), std::string::npos);
+  EXPECT_EQ(load_text("NA,?,kind\n1,2,dog\n3,4,cat\n")->notice(), "");
 }
 
 TEST_F(Csv, EmptyFilesAreRefused) {

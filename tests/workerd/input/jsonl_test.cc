@@ -181,6 +181,18 @@ TEST_F(Jsonl, LinesThatAreNoObjectsAreRefused) {
     EXPECT_THAT(decode_floats(line), HasSubstr("x:1: found ")) << line;
 }
 
+TEST_F(Jsonl, TextBehindAnObjectIsNamed) {
+  const std::string object = R"({"x":1,"s":"}\"{","o":{"x":[{}]}})";
+  for (const char* more : {"x", "2", ",", "]", "}", "\"open", "}}", "// a comment"})
+    EXPECT_EQ(decode_floats("\n " + object + " " + more + " \r\n"),
+              "x:2: found the text '" + std::string(more) +
+                  "' behind the JSON object, expected one object on each line: correct the line");
+  for (const char* more : {object.c_str(), "{", "{\"x\":"})
+    EXPECT_THAT(decode_floats(object + more), HasSubstr("found more than one JSON value, expected one on each line"));
+  for (const char* cut : {"{\"x\":1", "{\"y\":{}", "{\"x\":\"}", "{\"x\":\"\\\"}"})
+    EXPECT_THAT(decode_floats(cut), HasSubstr("found a line that isn't valid JSON (")) << cut;
+}
+
 // Python's json module writes and reads them.
 TEST_F(Jsonl, NumbersThatJsonLacksAreNumbers) {
   ASSERT_EQ(decode_floats("{\"x\": NaN }\n{\"x\":[1,Infinity, -Infinity]}\n{\"y\":NaN,\"x\":2}\n"), "");

@@ -61,7 +61,9 @@ TEST_F(Libsvm, LabelsAreReadWithoutFeatures) {
 }
 
 TEST_F(Libsvm, WrongLinesAreRefused) {
-  EXPECT_THAT(decode("1 1:1\n\n1 1:x\n"), HasSubstr("x:3: 'x' in column 'features', expected a finite number"));
+  EXPECT_EQ(decode("1 1:1\n\n1 1:x\n"),
+            "x:3: 'x' in column 'features', expected a finite number: correct the line, or add the word to "
+            "data.missing");
   EXPECT_THAT(decode("1.5 1:1\n"), HasSubstr("x:1: '1.5' in column 'label', expected a whole number"));
   EXPECT_THAT(decode("a\n", ValueKind::kFloat), HasSubstr("'a' in column 'label', expected a finite number"));
   EXPECT_THAT(decode("1,2 1:1\n"), HasSubstr("'1,2' in column 'label', expected one value"));
