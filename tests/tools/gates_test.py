@@ -113,6 +113,11 @@ class TestTest(SmallTree):
             _, _, calls = self.run_tool("tools/test", *words)
             (call,) = [call for call in calls if call.startswith("ctest")]
             self.assertEqual("--label-exclude machine|rdma|kinds" in call, leaves_out, call)
+        for preset, leaves_out in {"release": False, "asan": True, "tsan": True}.items():
+            _, lines, calls = self.run_tool("tools/test", preset)
+            (call,) = [call for call in calls if call.startswith("ctest")]
+            self.assertEqual("kinds|no-program" in call, leaves_out, call)
+            self.assertEqual("run no program of the build were left out" in "".join(lines), leaves_out, lines)
 
     def test_no_test_is_a_failure_unless_tests_are_only_listed(self):
         (self.root / "bin/ctest").unlink()  # the real one runs
