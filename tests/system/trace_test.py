@@ -228,9 +228,16 @@ class TraceTest(SystemTest):
 
     def test_folder_that_cannot_be_written_stops_nothing(self):
         (self.checkpoints / "quick").mkdir()
-        (self.checkpoints / "quick/events").write_text("in the way")
+        (self.checkpoints / "quick/events").symlink_to("/proc")  # a folder without room for files
         result = self.assert_finished(self.up(self.job(train="steps = 60"), *self.settings()))
         self.assertIsNone(result["trace"])
+
+    def test_file_at_the_folders_name_is_set_aside(self):
+        (self.checkpoints / "quick").mkdir()
+        (self.checkpoints / "quick/events").write_text("in the way")
+        result = self.assert_finished(self.up(self.job(train="steps = 60"), *self.settings()))
+        self.check(result["trace"])
+        self.assertEqual((self.checkpoints / "quick/.stray-events").read_text(), "in the way")
 
     def test_checkpoint_within_the_steps_is_shown(self):
         # The steps are long, so the chief hears of them while the job trains.
