@@ -39,7 +39,7 @@ struct WorkerEntry {
   Member worker;
   Sequence last;
   Step clock;
-  // shard 0 of async and ssp with data.sharding = "none": how many batches of its order the worker has done; else clock
+  // At shard 0, with data.sharding = "none": how many batches of its order the worker has done.
   Step batches{};
 
   bool operator==(const WorkerEntry&) const = default;

@@ -131,8 +131,11 @@ void ShardCore::cut(Instant now, Actions& actions) {
     // These mutants (bugs planted for tests) cut at the wrong moment. They also report wrong clocks, because the chief
     // compares the clocks in the shards' copies. With the true clocks it would notice the mutant.
     if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
-    copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock,
-                                             own_order_ ? own_order_->batches_of(member->member.task) : Step()});
+    // In sync each step has one batch of each worker. With leases nobody has an order of its own.
+    const Step batches = own_order_                   ? own_order_->batches_of(member->member.task)
+                         : train_.mode == Mode::kSync ? version_
+                                                      : Step();
+    copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock, batches});
   }
   // Workers that aren't in the roster now may come back.
   for (const OwnBatches& away : own_order_ ? own_order_->all() : std::vector<OwnBatches>()) {
