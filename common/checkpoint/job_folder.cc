@@ -167,9 +167,15 @@ FileEntry entry_of_text(const std::string& name, const std::string& text) {
   return entry;
 }
 
-bool verifies(Files& files, const std::string& path) {
+// False: the checkpoint is damaged or incomplete. An error: that can't be found out now, for example because a disk
+// fails to read.
+Result<bool> is_intact(Files& files, const std::string& path) {
   const Result<OpenCheckpoint> open = open_checkpoint(files, path);
-  return open && verify_files(files, path, open->manifest);
+  const Status verified = open ? verify_files(files, path, open->manifest) : tl::unexpected(open.error());
+  if (verified) return true;
+  const ErrorCode code = verified.error().code;
+  if (code == ErrorCode::kData || code == ErrorCode::kNoInput) return false;
+  return tl::unexpected(verified.error());
 }
 
 bool has_its_sizes(Files& files, const std::string& path) {
@@ -270,6 +276,10 @@ Result<std::vector<std::string>> set_strays_aside(Files& files, const std::strin
     const std::string path = job_folder + "/" + name;
     const bool is_removed = is_attempt(name) || is_going(name);
     const Result<EntryKind> kind = is_removed ? files.kind_of(path) : kind_behind(files, path);
+    if (!kind && name == kCurvesName) {
+      said.push_back(path + " can't be used, so the job has no curves: " + kind.error().message);
+      continue;
+    }
     if (!kind) return tl::unexpected(kind.error());
     if (*kind == *ours || *kind == EntryKind::kNone) continue;
     const std::string what = path + " is " + text_of(*kind) + "; expected " + text_of(*ours);
@@ -447,7 +457,11 @@ Result<std::string> commit(Files& files, const std::string& job_folder, Manifest
   const std::string attempt = attempt_path(job_folder, manifest.generation, manifest.attempt);
   const std::string path = job_folder + "/" + checkpoint_name(manifest.generation, manifest.step);
   if (files.open(path + "/" + kManifestName)) {
-    if (verifies(files, path)) {
+    const Result<bool> intact = is_intact(files, path);
+    if (!intact.has_value()) return tl::unexpected(intact.error());
+    if (*intact) {
+      // The commit that renamed it may have ended before its name was durable: the sync failed, or the process died.
+      if (Status synced = files.sync_directory(job_folder); !synced) return tl::unexpected(synced.error());
       if (Status removed = remove_all(files, attempt); !removed) return tl::unexpected(removed.error());
       return path;
     }
@@ -489,11 +503,11 @@ Result<std::vector<std::string>> retain(Files& files, const std::string& job_fol
   // newest one that is intact.
   std::size_t good = 0;
   const auto is_good = [&](const std::string& path) {
-    return path == retention.just_committed ? has_its_sizes(files, path) : verifies(files, path);
+    return path == retention.just_committed ? has_its_sizes(files, path) : is_intact(files, path).value_or(false);
   };
   while (good < found->size() && !(keep[good] && is_good((*found)[good].path))) ++good;
   for (std::size_t i = 0; good == found->size() && i < found->size(); ++i)
-    if (!keep[i] && verifies(files, (*found)[i].path)) {
+    if (!keep[i] && is_intact(files, (*found)[i].path).value_or(false)) {
       good = i;
       keep[i] = true;
     }

@@ -217,6 +217,33 @@ TEST_F(JobFolderTest, SecondCommitOfTheSameStepLeavesTheFirst) {
   EXPECT_EQ(files_.list("/job")->size(), 1u);
 }
 
+// The first one failed after its rename.
+TEST_F(JobFolderTest, SecondCommitOfTheSameStepMakesTheFirstOnesNameDurable) {
+  files_.fault = [](MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+    if (op == MemoryFiles::Op::kSyncDirectory && path == "/job") return Error{ErrorCode::kFailed, "input/output error"};
+    return std::nullopt;
+  };
+  EXPECT_FALSE(save(files_, "/job", layout_, 1, 10, 1, ++attempts_));
+  EXPECT_EQ(names().size(), 1u);
+  EXPECT_FALSE(save(files_, "/job", layout_, 1, 10, 1, ++attempts_)) << "its name isn't durable yet";
+  files_.fault = {};
+  saved(1, 10);
+  EXPECT_EQ(names().size(), 1u);
+}
+
+TEST_F(JobFolderTest, CheckpointThatCantBeReadNowIsntTakenForADamagedOne) {
+  const std::string path = saved(1, 10);
+  files_.fault = [path](MemoryFiles::Op op, const std::string& at) -> std::optional<Error> {
+    if (op == MemoryFiles::Op::kOpen && at.starts_with(path + "/shard-"))
+      return Error{ErrorCode::kFailed, "input/output error"};
+    return std::nullopt;
+  };
+  EXPECT_FALSE(save(files_, "/job", layout_, 1, 10, 1, ++attempts_));
+  files_.fault = {};
+  EXPECT_EQ(newest_step(), 10u);
+  EXPECT_TRUE(list_set_aside(files_, "/job")->empty());
+}
+
 TEST_F(JobFolderTest, SecondCommitOfTheSameStepTakesThePlaceOfADamagedOne) {
   const std::string path = saved(1, 10);
   files_.content(path + "/shard-0-of-2.safetensors").back() ^= std::byte{1};
