@@ -156,6 +156,23 @@ TEST_F(StopTest, LastCheckpointNeedsNoWorkerThatHangs) {
   EXPECT_EQ(generation(job), Generation(1)) << "it doesn't roll back: " << status(job).reason;
 }
 
+// With job.on_worker_loss = "wait" no step is made without the lost worker, which nobody waits for any more.
+TEST_F(StopTest, StepsOfTheOthersDontWaitForALostWorker) {
+  JobConfig config = job_config("a", Mode::kSync);
+  config.job.on_worker_loss = OnWorkerLoss::kWait;
+  const JobId job = train(config);
+  const std::size_t before = sent<SetRoster>(ps(0)).back().roster.members.size();
+  kill(worker(1));
+  ASSERT_EQ(status(job).state, JobState::kPaused) << status(job).reason;
+  ASSERT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), before) << "its rank is kept";
+  stop();
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), before - 1);
+  restart_chief();
+  for (const TaskId task : {ps(0), ps(1), worker(0)}) hello_again(task);
+  pass(seconds(3));
+  EXPECT_EQ(sent<SetRoster>(ps(0)).back().roster.members.size(), before - 1);
+}
+
 TEST_F(StopTest, NewChiefDoesNotWaitForEverForAStepThatDoesNotEnd) {
   const JobId job = train_one();
   stop();

@@ -26,6 +26,15 @@
 namespace disttrain::chiefd::flow {
 namespace {
 
+// With job.on_worker_loss = "wait" the roster keeps lost workers, and no step is made without them. A job that is being
+// stopped waits for none of them, so the steps of the others must be able to end.
+void release_lost(JobFacts& job, Turn& turn) {
+  std::vector<Member> living = job.workers.roster().members;
+  std::erase_if(living, [&job](const Member& worker) { return job.workers.is_lost(worker); });
+  if (living.empty() || living.size() == job.workers.roster().members.size()) return;
+  change_roster(job, turn, std::move(living), std::nullopt);
+}
+
 void finish(JobFacts& job, Turn& turn) {
   const std::string& why = job.evaluations.book.record().early_end;
   const std::string steps = "trained " + std::to_string(job.progress.step().value) + " steps";
@@ -85,6 +94,7 @@ void give_steps_time(JobFacts& job, Instant now) {
 void end_steps(JobFacts& job, Turn& turn) {
   job.condition.explain(job.condition.end_reason() + "; the job waits for the workers to end their step");
   give_steps_time(job, turn.now);
+  release_lost(job, turn);
   if (job.pauses.is_short()) check_quorum(job, turn);
   // A worker that has stopped never makes another step in this generation. So it must not stop before the record of the
   // stop is durable: after a restart the chief would go on with the job, and wait for this worker's steps for ever.

@@ -100,7 +100,7 @@ std::vector<Member> drop_missing_workers(JobFacts& job, Turn& turn) {
     job.workers.mark_lost(worker);
     job.workers.finish(worker);
     job.candidates.unprepare(worker);
-    if (!job.setup.waits_for_lost()) std::erase(members, worker);
+    if (!job.setup.waits_for_lost() || job.condition.is_stopping()) std::erase(members, worker);
     if (views::loss_while_away(job, worker.task) == Loss::kLeft)
       tell(job, turn, kWorkerLeft, 1, to_string(worker.task) + " left while the chief was away", worker.task);
     else
