@@ -169,14 +169,21 @@ void Laws::power_lost() {
 void Laws::found_newest(const std::string& folder, const std::optional<chiefd::RestorePoint>& newest) {
   const auto found = checkpoint::list_checkpoints(jobs_.disk->truth(), folder);
   if (!found) return;
-  const auto said = newest ? std::optional(std::pair(newest->generation, newest->step)) : std::nullopt;
-  std::optional<std::pair<Generation, Step>> best;
+  const std::string said = newest ? checkpoint::checkpoint_name(newest->generation, newest->step) : "none";
+  // Not in the list's order, which a mutant changes. The names of the checkpoints of a generation are in the order of
+  // their steps.
+  std::pair<Generation, std::string> best(Generation(), "none");
   for (const checkpoint::Found& there : *found) {
-    const std::optional one(std::pair(there.generation, there.step));
-    // A damaged one keeps its name if it can't be set aside. Not every flipped bit does harm.
-    if (damaged_.count(there.path) == 0 || one == said) best = std::max(best, one);
+    const std::string name = checkpoint::checkpoint_name(there.generation, there.step);
+    // A damaged one keeps its name if it can't be set aside. Not every flipped bit does harm. If the disk has lied
+    // about a sync, a loss of power may have damaged any.
+    const bool is_lost =
+        jobs_.disk->has_lied() && !checkpoint::open_checkpoint(jobs_.disk->truth(), there.path).has_value();
+    if ((damaged_.count(there.path) == 0 && !is_lost) || name == said)
+      best = std::max(best, std::pair(there.generation, name));
   }
-  if (said != best) violated("I15: the chief didn't choose the newest checkpoint in " + folder);
+  if (said != best.second)
+    violated("I15: the chief chose " + said + " in " + folder + ", but the newest is " + best.second);
 }
 
 void Laws::rolls_back(const chiefd::GenerationRecord& record, const std::string& folder) {
