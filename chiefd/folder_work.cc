@@ -1,6 +1,7 @@
 #include "chiefd/folder_work.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "chiefd/kept_evaluations.h"
 #include "common/checkpoint/job_folder.h"
@@ -149,10 +150,11 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
   for (const checkpoint::Found& checkpoint : *found)
     answer.newest_generation = std::max(answer.newest_generation, checkpoint.generation);
   const auto is_committed = [&committed](const checkpoint::Found& there) { return there.path == committed; };
-  if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
-    answer.broken.push_back(committed + " was committed, but is gone");
-  const auto newest = checkpoint::open_newest(files_, path_, answer.broken, damaged_);
+  const auto newest = checkpoint::open_newest(files_, path_, broken_, damaged_);
   if (!newest.has_value()) return tl::unexpected(newest.error());
+  answer.broken = std::exchange(broken_, {});
+  if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
+    answer.broken.insert(answer.broken.begin(), committed + " was committed, but is gone");
   if (newest->has_value()) {
     Result<std::string> unchecked = check_columns(files_, **newest, columns);
     if (!unchecked) return tl::unexpected(unchecked.error());
@@ -171,13 +173,12 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
 Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (Status mounted = check_mounted(work.directory + "/" + work.name, work.committed); !mounted)
     return tl::unexpected(mounted.error());
-  std::string strays;
   if (!lock_) {
     directory_ = work.directory;
     path_ = directory_ + "/" + work.name;
     const auto aside = checkpoint::set_strays_aside(files_, path_, own_files());
     if (!aside) return tl::unexpected(aside.error());
-    for (const std::string& said : *aside) append_sentence(strays, said);
+    for (const std::string& said : *aside) append_sentence(strays_, said);
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
     if (!lock) return tl::unexpected(lock.error());
     lock_ = std::move(*lock);
@@ -198,22 +199,27 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   else if (Status done = mark(work.mark); !done)
     marked = tl::unexpected(done.error());
   if (!marked) return tl::unexpected(marked.error());
+  FolderAnswer evaluations;
+  if (Status read = read_evaluations(evaluations, !work.committed.empty()); !read) return tl::unexpected(read.error());
   Result<FolderAnswer> answer = find(*marked, work.committed, work.columns);
   if (!answer) return answer;
   answer->program_warning = open_program(work.program);
-  if (!answer->warning.empty()) append_sentence(strays, answer->warning);
-  answer->warning = std::move(strays);
-  if (Status read = read_evaluations(*answer); !read) return tl::unexpected(read.error());
+  answer->evaluations = std::move(evaluations.evaluations);
+  std::string warning = std::exchange(strays_, "");
+  for (const std::string& more : {answer->warning, evaluations.warning})
+    if (!more.empty()) append_sentence(warning, more);
+  answer->warning = std::move(warning);
   return answer;
 }
 
 // A folder without the file is new, or was made by an older version. If it has best.safetensors nevertheless, a worse
-// checkpoint mustn't take the place of that one. A file that is there and can't be read isn't lost, so the job waits
-// for it or fails.
-Status JobFolder::read_evaluations(FolderAnswer& answer) const {
+// checkpoint mustn't take the place of that one. A file that is there and can't be read isn't lost, so a job that
+// begins in the folder waits for it or fails.
+Status JobFolder::read_evaluations(FolderAnswer& answer, bool was_used) const {
   const Result<std::string> text = checkpoint::read_text(files_, path_ + "/" + kEvaluationsName, kMaxEvaluationsBytes);
   const bool is_gone = !text && text.error().code == ErrorCode::kNoInput;
-  if (!text && !is_gone && text.error().code != ErrorCode::kData) return tl::unexpected(text.error());
+  const auto unreadable = [was_used](const Error& why) { return was_used ? Status() : tl::unexpected(why); };
+  if (!text && !is_gone && text.error().code != ErrorCode::kData) return unreadable(text.error());
   Result<KeptEvaluations> kept = text ? decode_evaluations(*text, path_) : tl::unexpected(text.error());
   if (kept) {
     answer.evaluations = std::move(*kept);
@@ -222,9 +228,10 @@ Status JobFolder::read_evaluations(FolderAnswer& answer) const {
   const std::string path = path_ + "/" + kBestName;
   const Result<std::unique_ptr<checkpoint::InputFile>> best = files_.open(path);
   if (!best && best.error().code == ErrorCode::kNoInput && is_gone) return {};
-  if (!best && best.error().code != ErrorCode::kNoInput) return tl::unexpected(best.error());
+  if (!best && best.error().code != ErrorCode::kNoInput) return unreadable(best.error());
   const std::string lost = is_gone ? path_ + "/" + kEvaluationsName + " is gone" : kept.error().message;
   const auto table = best ? checkpoint::read_header(**best, path) : tl::unexpected(best.error());
+  if (best && !table && table.error().code != ErrorCode::kData) return unreadable(table.error());
   Result<KeptEvaluations> of_best = table ? evaluations_of_best(table->metadata, path_) : tl::unexpected(table.error());
   if (!of_best) {
     append_sentence(answer.warning,

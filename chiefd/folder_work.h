@@ -54,7 +54,8 @@ class JobFolder {
   // that this chief has marked: an empty mount point in its place doesn't mean that the checkpoints are gone.
   std::optional<std::vector<KeptCheckpoint>> list() const;
   Status export_best(const KeepBest& work) const;
-  Status read_evaluations(FolderAnswer& answer) const;
+  // `was_used`: the job has a checkpoint in the folder, so it knows its evaluations from the journal.
+  Status read_evaluations(FolderAnswer& answer, bool was_used) const;
   Status keep_evaluations(KeptEvaluations kept, const std::string& exported) const;
   Status check_mounted(const std::string& folder, const std::string& committed) const;
 
@@ -69,6 +70,9 @@ class JobFolder {
   std::optional<program::Package> program_;
   // While this lock is held, retention doesn't remove the checkpoint that checkpoint.init_from names.
   std::unique_ptr<checkpoint::InputFile> init_lock_;
+  // What a failed work has set aside, for the answer of the next one.
+  std::string strays_;
+  std::vector<std::string> broken_;
   // Damaged checkpoints that the chief couldn't set aside, because it may not write to the folder.
   std::set<std::string> damaged_;
 };
