@@ -102,5 +102,14 @@ TEST(Fault, OfACrashIsItsSignalAndItsPlace) {
   EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, "the trainer was killed by signal 9 (SIGKILL)" + stack).what, "");
 }
 
+TEST(Fault, OfACrashIsInTheThreadThatCrashed) {
+  const std::string helper = "\n  Thread 0x2 (most recent call first):\n    File \"wait.py\", line 3 in wait";
+  const std::string crashed = "\n  Current thread 0x1 (most recent call first):\n    File \"a.py\", line 11 in step";
+  const std::string other = "\n  Thread 0x3 (most recent call first):\n    File \"b.py\", line 4 in run";
+  const std::string killed = "the trainer was killed by signal 11";
+  EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, killed + helper + crashed).what, killed + " at a.py:11 in step");
+  EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, killed + helper + other), (Fault{killed, false}));
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

@@ -27,12 +27,14 @@ double share_of(const Json& status) {
 }
 
 // The one of a trainer's last lines that says most: the last one. If the interpreter has crashed, the innermost line of
-// the stack that it printed.
+// the stack that it printed, if it printed only one.
 std::string telling_line(const std::string& lines) {
   constexpr std::string_view kStack = "(most recent call first)";
   std::size_t begin = lines.rfind('\n') + 1;
-  if (const std::size_t stack = lines.find(kStack); stack != std::string::npos)
-    if (const std::size_t end = lines.find('\n', stack); end != std::string::npos) begin = end + 1;
+  const std::size_t stack = lines.find(kStack);
+  const bool is_only_one = stack != std::string::npos && stack == lines.rfind(kStack);
+  if (const std::size_t end = is_only_one ? lines.find('\n', stack) : std::string::npos; end != std::string::npos)
+    begin = end + 1;
   const std::string line = lines.substr(begin, lines.find('\n', begin) - begin);
   const std::size_t text = line.find_first_not_of(' ');
   return text == std::string::npos ? "" : line.substr(text);

@@ -86,10 +86,14 @@ std::string crash_in(std::string_view text) {
 }
 
 // Where the interpreter was when it crashed: the innermost line of the stack that Python's faulthandler prints. Empty
-// if the text has no such stack.
+// if the text has no such stack, or has several and doesn't say which one has crashed.
 std::string crash_place_in(std::string_view text) {
-  const std::size_t stack = text.find("(most recent call first)");
+  constexpr std::string_view kStack = "(most recent call first)";
+  const std::size_t current = text.find("Current thread ");
+  const std::size_t stack = text.find(kStack, current == std::string_view::npos ? 0 : current);
   if (stack == std::string_view::npos) return "";
+  const bool are_several = text.find(kStack, stack + kStack.size()) != std::string_view::npos;
+  if (are_several && current == std::string_view::npos) return "";
   for (const std::string_view line : lines_of(text.substr(stack)))
     if (const auto place = place_in(line)) return *place;
   return "";
