@@ -83,6 +83,7 @@ Status ChiefClient::say_hello(Duration deadline) {
 Result<wire::ControlMessage> ChiefClient::exchange(const wire::ControlMessage& request, Duration deadline) {
   auto encoded = wire::encode(request);
   if (!encoded) return tl::unexpected<Error>(std::move(encoded.error()));
+  if (is_owed_) arrived_.clear();
   if (is_owed_ && is_connected())
     if (Status again = say_hello(deadline); !again) return tl::unexpected<Error>(std::move(again.error()));
   if (connection_ && !closed_) {

@@ -54,9 +54,9 @@ class ChiefClient final : private transport::ConnectionHandler {
   // lines again and again. If the message is Refused, the error has its code.
   Result<wire::ControlMessage> next(Duration deadline);
 
-  // Returns true if the connection is open. If it is still open after the wait for an answer has timed out, the chief
-  // is there but silent.
-  bool is_connected() const { return connection_ != nullptr && hello_answer_.has_value() && !closed_; }
+  // Returns true if the connection is open. If it is still open after the wait for an answer, also to the hello, has
+  // timed out, the chief is there but silent.
+  bool is_connected() const { return connection_ != nullptr && !closed_; }
 
   // Runs the loop for `pause`. Error kTemporary: `give_up` ended the pause early.
   Status rest(Duration pause);

@@ -123,7 +123,7 @@ using Endpoints = Result<std::vector<Endpoint>>;
 // it ends when it has called `done`.
 class Lookup : public std::enable_shared_from_this<Lookup> {
  public:
-  using Found = std::function<void(const Endpoints& endpoints, Duration left)>;  // `left` of the deadline
+  using Found = std::function<void(const Endpoints& endpoints)>;
 
   Lookup(asio::io_context& loop, Found done) : done_(std::move(done)), timer_(loop), resolver_(loop) {}
 
@@ -150,8 +150,8 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
   void finish(const Endpoints& endpoints) {
     if (!done_) return;
     timer_.cancel();
-    const Duration left = timer_.expiry() - asio::steady_timer::clock_type::now();
-    std::exchange(done_, nullptr)(endpoints, std::max(left, Duration(1)));
+    resolver_.cancel();
+    std::exchange(done_, nullptr)(endpoints);
   }
 
   Found done_;  // empty once called
@@ -195,9 +195,10 @@ class ShmTransport::ForSteps final : public Transport {
     if (!parsed) return dial_at(loop, tl::unexpected(parsed.error()), address, hello, deadline, std::move(done));
     std::vector<Endpoint> numeric = numeric_endpoint(*parsed);
     if (!numeric.empty()) return dial_at(loop, std::move(numeric), address, hello, deadline, std::move(done));
-    const auto resolved = [this, &loop, address, kept = KeptHello(hello), done = std::move(done)](
-                              const Endpoints& endpoints, Duration left) {
-      dial_at(loop, endpoints, address, kept.frame(), left, done);
+    // The deadline begins again, because tcp resolves the name once more.
+    const auto resolved = [this, &loop, address, deadline, kept = KeptHello(hello),
+                           done = std::move(done)](const Endpoints& endpoints) {
+      dial_at(loop, endpoints, address, kept.frame(), deadline, done);
     };
     std::make_shared<Lookup>(loop, resolved)->begin(*parsed, deadline);
   }
