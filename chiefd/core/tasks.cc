@@ -198,10 +198,12 @@ void Tasks::contest(Task& task, const TaskHello& claim, Actions& actions) {
       return refuse(lives + " and took the place while this process was away", ErrorCode::kTemporary, true);
     return refuse(lives + ": give each process its own index", ErrorCode::kConfig, true);
   }
+  // If a probe is under way already, its answer may be older than the claim, also if it was sent for an earlier claim
+  // of another process. Then wait for the next probe.
+  const bool is_repeated = task.claim && task.claim->member == claim.member;
+  task.probed_for_claim = !task.probing || (task.probed_for_claim && is_repeated);
   task.claim = claim;
   task.keeps_place = false;
-  // If a probe is under way already, its answer may be older than the claim. Then wait for the next probe.
-  if (!task.probing) task.probed_for_claim = true;
   probe(task, actions);
   refuse(taken + ", and the chief is checking whether that process still lives: try again", ErrorCode::kTemporary,
          false);

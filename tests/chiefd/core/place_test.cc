@@ -53,6 +53,23 @@ class PlaceTest : public ClusterTest {
   }
 };
 
+// The holder answers, and ends. The answer says nothing about the claim of its successor, which came meanwhile.
+TEST_F(PlaceTest, AnswerToAProbeForAnEarlierClaimRefusesNobodyForGood) {
+  begin();
+  ASSERT_TRUE(claim(2));
+  ASSERT_TRUE(claim(3));
+  probe_is_answered_by(1);
+  auto refused = claim(3);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kTemporary);
+  EXPECT_FALSE(refused->ends);
+  ASSERT_EQ(probes().size(), 2u) << "the next probe is for this claim";
+  probe_is_answered_by(1);
+  refused = claim(3);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->ends);
+}
+
 TEST_F(PlaceTest, IsKeptByTheProcessThatAnswersItsProbe) {
   begin();
   auto refused = claim(2);
