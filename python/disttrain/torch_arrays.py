@@ -98,16 +98,18 @@ class TorchArrays:
     def clear(self):
         """Sets all gradients to 0."""
         self._own_gradients()
-        if not self._is_clear:
+        # A function of job.on_evaluate() may have run a backward pass since clear_ahead().
+        if not self._is_clear or self.was_written():
             self._flat_gradients.zero_()
         self._is_clear = False
         self._versions = list(map(_version_of, self._places))
 
     def clear_ahead(self):
-        """Does the work of the next clear() now. Until then nobody may change the gradients."""
+        """Does the work of the next clear() now, which does it again if the gradients were changed meanwhile."""
         self._own_gradients()
         self._flat_gradients.zero_()
         self._is_clear = True
+        self._versions = list(map(_version_of, self._places))
 
     def _own_gradients(self):
         if self._owner[0] is self:

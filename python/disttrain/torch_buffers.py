@@ -4,15 +4,25 @@ import torch
 
 from disttrain.errors import DisttrainError
 
+LARGEST_EXACT = 2**24  # float32 has all whole numbers up to this one
+
 
 def is_state(name, buffer, saved):
-    """`saved`: the names in state_dict(). A buffer that state_dict() leaves out, one of flags, and one with infinities,
-    such as a mask of attention, are constants: each script makes them by itself, and the cluster doesn't know them."""
-    return name in saved and buffer.dtype != torch.bool and not _is_infinite(buffer)
+    """`saved`: the names in state_dict(). A buffer that state_dict() leaves out, one of flags, one with infinities, such as
+    a mask of attention, and one with large whole numbers, such as the offsets of a large embedding, are constants: each
+    script makes them by itself, and the cluster doesn't know them."""
+    return name in saved and buffer.dtype != torch.bool and not _is_infinite(buffer) and not has_large_integers(buffer)
+
+
+def has_large_integers(buffer):
+    """Whether float32, as which the cluster keeps a buffer, may not have these whole numbers."""
+    if not _has_values(buffer) or buffer.dtype not in (torch.int32, torch.int64):
+        return False
+    return bool((buffer > LARGEST_EXACT).any() or (buffer < -LARGEST_EXACT).any())
 
 
 class Constants:
-    """The buffers in state_dict() that are constants, because they have infinities or are flags. A step may not change
+    """The buffers in state_dict() that are constants, because of their values or as flags. A step may not change
     them: each worker would then have values of its own."""
 
     def __init__(self, module, saved):
@@ -33,6 +43,10 @@ class Constants:
             if holder.get(name) is not buffer or buffer._version != version:
                 if buffer.dtype == torch.bool:
                     reason, advice = "has flags (bool)", "numbers in a buffer that changes: let it begin as torch.zeros(...)"
+                elif not buffer.is_floating_point():
+                    reason, advice = f"had whole numbers above {LARGEST_EXACT}", (
+                        "smaller ones in a buffer that changes, or one of float64"
+                    )
                 else:
                     reason, advice = "had an infinity", (
                         "finite values in a buffer that changes: let it begin with the largest finite number"
@@ -43,7 +57,11 @@ class Constants:
                 )
 
 
+def _has_values(buffer):
+    return not torch.nn.parameter.is_lazy(buffer) and not buffer.is_meta and buffer.layout == torch.strided
+
+
 def _is_infinite(buffer):
-    if torch.nn.parameter.is_lazy(buffer) or buffer.is_meta or buffer.layout != torch.strided:
+    if not _has_values(buffer):
         return False
     return bool(torch.isinf(buffer).any()) and not bool(torch.isnan(buffer).any())

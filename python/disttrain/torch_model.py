@@ -10,7 +10,7 @@ from disttrain.constraint import Constraint
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
-from disttrain.torch_buffers import Constants, is_state
+from disttrain.torch_buffers import LARGEST_EXACT, Constants, has_large_integers, is_state
 from disttrain.torch_changes import (
     DROPPED,
     DroppedGradients,
@@ -135,6 +135,12 @@ class TorchModel:
                 )
 
     def _read_values(self):
+        for variable, tensor in zip(self.variables, self._tensors):
+            if has_large_integers(tensor):
+                raise DisttrainError(
+                    f'the buffer "{variable.name}" has got whole numbers above {LARGEST_EXACT} since job.wrap(), which the '
+                    "cluster can't keep exactly: give it these numbers before job.wrap(), then it is a constant"
+                )
         self._initial = [
             tensor.detach().cpu().to(getattr(torch, variable.dtype)).numpy().copy()
             for variable, tensor in zip(self.variables, self._tensors)

@@ -50,6 +50,9 @@ def load_weights(module, path):
     if problems:
         more = f"; and {len(problems) - 5} more problems" if len(problems) > 5 else ""
         raise DisttrainError(f"can't load {path} into the module: " + "; ".join(problems[:5]) + more)
+    # The cluster keeps whole numbers as float32, and a mean of several workers' may lie beside one.
+    whole = {name for name, value in known.items() if not value.is_floating_point() and not value.is_complex()}
+    found = {name: value.round() if name in whole and value.is_floating_point() else value for name, value in found.items()}
     module.load_state_dict(found, strict=False)
 
 

@@ -77,6 +77,23 @@ VALUES = {
 
 
 # Prints the layers' modes and statistics, and takes a case's code between wrap() and batches(), and in the loop.
+BACKWARD_IN_EVALUATION = """
+import disttrain, torch
+model = torch.nn.Linear(1, 1)
+model.register_buffer("offsets", torch.tensor([0, 2**24 + 1]))
+job = disttrain.init(metrics=[])
+job.wrap(model)
+@job.on_evaluate
+def evaluate(batch):
+    with torch.enable_grad():
+        loss = model(batch.x).sum()
+        loss.backward()
+    return {"loss": loss.detach()}
+for batch in job.batches([torch.tensor([2.0])]):
+    assert model.offsets.tolist() == [0, 2**24 + 1], model.offsets
+    model(batch.x).sum().backward()
+    job.step(loss=0)
+"""
 FROZEN_LAYER = """
 import disttrain, torch
 class Net(torch.nn.Module):
@@ -203,6 +220,20 @@ class TorchModelTest(unittest.TestCase):
             worker.receive()
             worker.end()
             self.assertEqual(worker.finish(), (0, "True False True\n"))
+
+    def test_a_backward_pass_of_an_evaluation_changes_no_step(self):
+        with FakeWorker(PYTHON, BACKWARD_IN_EVALUATION) as worker:
+            worker.open()
+            self.assertEqual([name for name, *_ in worker.model["variables"]], ["weight", "bias"])  # offsets are a constant
+            parameters, first, second = (worker.new_block(4 * worker.words) for _ in range(3))
+            for gradients, spare in [(first, second), (second, first), (first, second)]:
+                worker.start(parameters, gradients, [0], spare=spare)
+                worker.receive()
+                self.assertEqual(worker.values(gradients), {"weight": [2], "bias": [1]})
+                worker.start(parameters, gradients, [0], program="evaluate")
+                worker.receive()
+            worker.end()
+            self.assertEqual(worker.finish(), (0, ""))
 
     def test_weights_loaded_after_wrap_are_the_initial_ones(self):
         before = "model.load_state_dict({name: value * 0 + 5 for name, value in model.state_dict().items()})"
