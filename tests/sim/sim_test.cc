@@ -88,6 +88,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a job failed because a ps that wasn't at its address kept the place of the one that was", {7100100924}},
     {"a trap for a process that was renamed killed its successor, and dropped a message to the first one",
      {329089039629041106}},
+    {"a worker that reconnected while a new chief waited for the pacer stayed paused", {7900065887}},
     {"an answer to a probe for an earlier claim refused the process that claimed the place next", {7800259953}},
     {"a commit whose rename wasn't durable was repeated, and its name wasn't synced again", {7700260973}},
     {"a commit took an intact checkpoint that couldn't be read for a damaged one, and renamed it", {7700263605}},

@@ -185,6 +185,18 @@ TEST_F(ReclaimTest, LeaseThatALostWorkerLeftAndAnotherGotIsNotTheLostOnesAgain) 
   EXPECT_EQ(fresh, 0u) << "worker/1 holds all that there is";
 }
 
+// The former chief may have paused it, and the order to go on was lost with its connection.
+TEST_F(ReclaimTest, WorkerThatReconnectsWhileThePacerIsAskedIsToldToGoOn) {
+  const JobId job = train(job_config("a"));
+  obedient_ = false;
+  restart_chief_without({});
+  const std::size_t before = sent<PauseJob>(worker(0)).size();
+  hello_again(worker(0));
+  ASSERT_EQ(sent<PauseJob>(worker(0)).size(), before + 1);
+  EXPECT_FALSE(sent<PauseJob>(worker(0)).back().paused);
+  EXPECT_EQ(sent<StartJob>(worker(0)).back().generation, generation(job));
+}
+
 TEST_F(ReclaimTest, WorkerThatIsLostBeforeTheTasksAreTogetherLeavesTheOthersLeasesInTheJournal) {
   const JobId job = train(job_config("a"));
   ask(job, worker(0));

@@ -109,6 +109,15 @@ std::vector<Member> drop_missing_workers(JobFacts& job, Turn& turn) {
   return members;
 }
 
+// The worker goes on with the job of a former chief, unless a reason to pause is left.
+void send_on(JobFacts& job, Turn& turn, const Member& worker) {
+  turn.send(worker.task, StartJob{job.setup.id, job.generation.number()});
+  turn.send(worker.task, PauseJob{job.setup.id, job.generation.number(), views::holds_workers(job, turn.tasks),
+                                  "the chief is back"});
+  if (job.condition.is_stopping())
+    send_behind_all(job, turn, worker.task, StopJob{job.setup.id, job.generation.number()});
+}
+
 }  // namespace
 
 void recall(JobFacts& job, Instant now, const std::deque<EventRecord>& events, const EventClocks& clocks) {
@@ -217,7 +226,12 @@ void on_hello(JobFacts& job, Turn& turn, const TaskHello& hello) {
   // wait for workers that never got the order to mark.
   if (job.generation.is_owner(hello.member))
     turn.send(hello.member.task, AbandonCheckpoint{job.setup.id, job.generation.number(), turn.term.value << 32});
-  if (job.stage.awaits_anyone()) repeat_to_ps(job, turn, hello.member);
+  if (job.stage.awaits_anyone()) {
+    repeat_to_ps(job, turn, hello.member);
+    // What reclaim_job() sent may have been lost with the worker's former connection.
+    if (job.workers.is_unfinished(hello.member) && !job.workers.is_joining(hello.member))
+      send_on(job, turn, hello.member);
+  }
   advance_reclaim(job, turn);
 }
 
@@ -240,12 +254,7 @@ void reclaim_job(JobFacts& job, Turn& turn) {
   const bool is_starting = job.condition.state() == JobState::kStarting;
   if (is_starting || (job.condition.state() == JobState::kPaused && !holds_workers))
     set_state(job, turn, holds_workers ? JobState::kPaused : JobState::kRunning, "the chief is back");
-  for (const Member& worker : job.workers.unfinished()) {
-    turn.send(worker.task, StartJob{job.setup.id, job.generation.number()});
-    turn.send(worker.task, PauseJob{job.setup.id, job.generation.number(), holds_workers, "the chief is back"});
-    if (job.condition.is_stopping())
-      send_behind_all(job, turn, worker.task, StopJob{job.setup.id, job.generation.number()});
-  }
+  for (const Member& worker : job.workers.unfinished()) send_on(job, turn, worker);
   tell(job, turn, kReclaimed, 1,
        "a new chief goes on with the job, which has " + std::to_string(job.workers.unfinished().size()) +
            " workers and " + std::to_string(job.generation.holders().size()) + " ps");
