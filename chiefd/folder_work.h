@@ -70,7 +70,7 @@ class JobFolder {
   std::optional<program::Package> program_;
   // While this lock is held, retention doesn't remove the checkpoint that checkpoint.init_from names.
   std::unique_ptr<checkpoint::InputFile> init_lock_;
-  // What a failed work has set aside, for the answer of the next one.
+  // A work that fails keeps here what it has set aside. The next answer tells it.
   std::string strays_;
   std::vector<std::string> broken_;
   // Damaged checkpoints that the chief couldn't set aside, because it may not write to the folder.

@@ -21,8 +21,8 @@ std::string encode_evaluations(const KeptEvaluations& kept);
 // `folder` is the job's folder. Paths of checkpoints are then below this folder, and short enough for the journal.
 // Fails with kData.
 Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::string& folder);
-// What the metadata of best.safetensors says (KeepBest), for a folder that has lost evaluations.json: the checkpoint of
-// which it is, and its value. `folder`, errors: as above.
+// Reads the checkpoint and its value from the metadata of best.safetensors (KeepBest), for a folder that has lost
+// evaluations.json. `folder`, errors: as above.
 Result<KeptEvaluations> evaluations_of_best(const std::map<std::string, std::string>& metadata,
                                             const std::string& folder);
 

@@ -27,7 +27,7 @@
 
 namespace disttrain::psd {
 
-// What a job uses of the process that holds it. All references must outlive the job.
+// The parts of its process that a job uses. All references must outlive the job.
 struct JobHost {
   std::vector<std::unique_ptr<ShardThread>>& threads;
   CheckpointWriter& writer;

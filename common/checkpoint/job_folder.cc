@@ -283,7 +283,7 @@ Result<std::vector<std::string>> set_strays_aside(Files& files, const std::strin
     if (!kind) return tl::unexpected(kind.error());
     if (*kind == *ours || *kind == EntryKind::kNone) continue;
     const std::string what = path + " is " + text_of(*kind) + "; expected " + text_of(*ours);
-    // As a damaged checkpoint: without it the job mustn't begin anew as if there had been none.
+    // It counts as a damaged checkpoint. Otherwise the job would begin anew, as if the folder had never had one.
     const Result<std::string> aside =
         parse_checkpoint_name(name) ? set_aside_as_broken(files, path) : set_stray_aside(files, job_folder, name);
     if (!aside && name == kCurvesName) {  // the job goes on without curves

@@ -159,7 +159,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
   asio::ip::tcp::resolver resolver_;
 };
 
-// What a hello holds, while it waits to be sent.
+// A copy of a hello that waits to be sent.
 struct KeptHello {
   explicit KeptHello(const OutgoingFrame& hello)
       : header(hello.header), control(hello.control.begin(), hello.control.end()) {}

@@ -123,7 +123,7 @@ TEST_F(JobFolderTest, BrokenOneThatKeepsItsNameIsNotedAndSkipped) {
   EXPECT_TRUE(broken.empty()) << "it was told before";
 }
 
-// As if its file system were unmounted after the list was read.
+// The file system goes away after the list was read.
 TEST_F(JobFolderTest, FolderThatGoesAwayIsNotTakenForDamaged) {
   saved(1, 10);
   files_.fault = [](MemoryFiles::Op, const std::string& path) {

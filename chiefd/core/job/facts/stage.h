@@ -32,7 +32,7 @@ enum class Stage {
   kReleased,
 };
 
-// What holds at a stage.
+// The properties of a stage.
 struct StageTraits {
   // The job has decided on a generation and hasn't given it up. Its tasks may fail as a consequence of something else
   // in other stages.

@@ -228,7 +228,7 @@ void on_hello(JobFacts& job, Turn& turn, const TaskHello& hello) {
     turn.send(hello.member.task, AbandonCheckpoint{job.setup.id, job.generation.number(), turn.term.value << 32});
   if (job.stage.awaits_anyone()) {
     repeat_to_ps(job, turn, hello.member);
-    // What reclaim_job() sent may have been lost with the worker's former connection.
+    // The worker's former connection may have lost the messages of reclaim_job().
     if (job.workers.is_unfinished(hello.member) && !job.workers.is_joining(hello.member))
       send_on(job, turn, hello.member);
   }

@@ -1,5 +1,5 @@
-// What the next generation of a job that rolls back begins with. A job in stage kRegather asks these rules in this
-// order, each time that a task comes or goes, and at each tick. REQUIRES of all: the job rolls back.
+// These rules decide with which tasks the next generation of a job begins after a rollback. A job in stage kRegather
+// asks them in this order, each time that a task comes or goes, and at each tick. REQUIRES of all: the job rolls back.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace disttrain::chiefd::rules {
 // Which ps tasks own the shards. KeepOwners: the same as before, if they are back. If some are still missing after
 // Timeouts::silent_ps: PlaceAnew on any ps tasks. Otherwise LackPs.
 Verdict next_owners(const JobFacts& job, const Tasks& tasks, Instant now);
-// What each connected worker hears: Invite, LetIn, or KeepOut. Nothing for the others.
+// Returns Invite, LetIn or KeepOut for each connected worker to which the chief has something to say.
 std::vector<Verdict> next_invitations(const JobFacts& job, const Tasks& tasks, Instant now);
 // ChooseRoster if enough workers are ready. Otherwise Stay, or Fail if it would wait in vain.
 Verdict next_roster(const JobFacts& job, const Tasks& tasks, Instant now);
