@@ -158,12 +158,13 @@ bool tell_journal(std::string_view headline) {
     text.add("\n  ");
     text.add(frame);
   });
-  return crash_report.journal.send({{"MESSAGE", text.view()},
-                                    {"PRIORITY", "2"},
-                                    {"SYSLOG_IDENTIFIER", program_invocation_short_name},
-                                    {"DISTTRAIN_TASK", crash_report.task.data()},
-                                    {"DISTTRAIN_EVENT", kCrashed},
-                                    {"MESSAGE_ID", crash_report.id.data()}});
+  const JournalField fields[] = {{"MESSAGE", text.view()},
+                                 {"PRIORITY", "2"},
+                                 {"SYSLOG_IDENTIFIER", program_invocation_short_name},
+                                 {"DISTTRAIN_TASK", crash_report.task.data()},
+                                 {"DISTTRAIN_EVENT", kCrashed},
+                                 {"MESSAGE_ID", crash_report.id.data()}};
+  return crash_report.journal.send(fields);
 }
 
 void tell_stderr(std::string_view headline) {

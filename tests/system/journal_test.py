@@ -60,6 +60,8 @@ class JournalTest(SystemTest):
 
     def setUp(self):
         super().setUp()
+        self.is_reading = threading.Event()
+        self.is_reading.set()
         self.journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.journal.bind(str(JOURNAL))
         self.entries = []
@@ -67,6 +69,7 @@ class JournalTest(SystemTest):
         self.addCleanup(JOURNAL.unlink)
         self.addCleanup(self.journal.close)
         self.addCleanup(listener.join)
+        self.addCleanup(self.is_reading.set)
         self.addCleanup(self.journal.shutdown, socket.SHUT_RD)
         listener.start()
         self.addresses = {}
@@ -89,9 +92,10 @@ class JournalTest(SystemTest):
                                   BIN / PROGRAMS[role], "--cluster", self.cluster)
 
     def listen(self):
-        """Reads entries as they come: a writer blocks when a few entries are unread."""
+        """Reads entries as they come: a writer waits when a few entries are unread."""
         while entry := self.journal.recv(1 << 20):
             self.entries.append(parse(entry))
+            self.is_reading.wait()
 
     def until_entry(self, **wanted):
         def found():
@@ -119,6 +123,15 @@ class JournalTest(SystemTest):
         for daemon in daemons:
             daemon.terminate()
             self.assertEqual(self.finish(daemon).err, "")
+
+    def test_journal_that_hangs_holds_no_daemon(self):
+        self.is_reading.clear()
+        for task in self.addresses:
+            self.start_daemon(task)
+        self.until_chief_answers(self.cluster)
+        for number in range(3):
+            self.assert_finished(self.run_program("disttrain", "submit", self.job(f"unread-{number}"), "--json", "--cluster",
+                                                  self.cluster))
 
     def test_stderr_that_is_no_journal_gets_text(self):
         daemon = self.start_daemon("chief/0", stream="1:1")

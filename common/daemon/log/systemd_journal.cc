@@ -1,14 +1,13 @@
 #include "common/daemon/log/systemd_journal.h"
 
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <mutex>
 
-#define SD_JOURNAL_SUPPRESS_LOCATION  // so that CODE_FILE and CODE_LINE name the log call
-#include <systemd/sd-journal.h>
+#include "common/daemon/log/journal_socket.h"
 
 namespace disttrain::daemon {
 
@@ -24,12 +23,12 @@ bool journal_is_there() {
 }
 
 bool send_to_journal(const JournalFields& fields) {
-  std::vector<std::string> entries{std::string("SYSLOG_IDENTIFIER=") + program_invocation_short_name};
-  for (const auto& [name, value] : fields) entries.push_back(name + "=" + value);
-  std::vector<iovec> parts;
-  for (std::string& entry : entries) parts.push_back({entry.data(), entry.size()});
-  // Check this first, because libsystemd reports no error if there is no journal.
-  return journal_is_there() && ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) >= 0;
+  static JournalSocket journal;
+  static std::once_flag is_open;
+  std::call_once(is_open, [] { journal.open(); });
+  std::vector<JournalField> entry{{"SYSLOG_IDENTIFIER", program_invocation_short_name}};
+  entry.insert(entry.end(), fields.begin(), fields.end());
+  return journal.send(entry);
 }
 
 }  // namespace disttrain::daemon

@@ -1,5 +1,4 @@
-// Writes to systemd's journal with sd_journal_send(3), so that an entry has fields beside its text. docs/logs.md lists
-// the fields.
+// Writes to systemd's journal, so that an entry has fields beside its text. docs/logs.md lists the fields.
 #pragma once
 
 #include <string>
@@ -7,8 +6,6 @@
 #include <vector>
 
 namespace disttrain::daemon {
-
-inline constexpr char kJournalSocket[] = "/run/systemd/journal/socket";
 
 // Returns true if stderr goes into the journal. systemd puts the device and inode of that stream into $JOURNAL_STREAM
 // (systemd.exec(5)).
@@ -20,8 +17,9 @@ bool journal_is_there();
 // Names in capital letters, and values, which may have any bytes.
 using JournalFields = std::vector<std::pair<std::string, std::string>>;
 
-// Writes one entry, and adds the program's name as SYSLOG_IDENTIFIER. May wait for the journal. Returns false if the
-// journal didn't accept the entry.
+// Writes one entry, and adds the program's name as SYSLOG_IDENTIFIER. A journal without room
+// delays the caller for at most kJournalPatienceMs (journal_socket.h). Returns false if the journal didn't accept the
+// entry. Any thread may call it. REQUIRES: fields.size() < kMostJournalFields
 bool send_to_journal(const JournalFields& fields);
 
 }  // namespace disttrain::daemon
