@@ -16,6 +16,7 @@
 #include "common/daemon/exhaustion.h"
 #include "common/daemon/http/pages.h"
 #include "common/daemon/log/log.h"
+#include "common/daemon/release_deadline.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
@@ -27,7 +28,6 @@
 #include "workerd/evaluator/evaluator.h"
 #include "workerd/job_engine.h"
 #include "workerd/predict/predict.h"
-#include "workerd/release_deadline.h"
 #include "workerd/worker.h"
 
 namespace disttrain::workerd {
@@ -103,7 +103,7 @@ int run_task(asio::io_context& loop, daemon::Log& log, transport::Transport& tra
         exit_code = daemon::report(log, refused);
         loop.stop();
       },
-      [] { std::_Exit(kHungCode); });
+      [] { std::_Exit(daemon::kHungCode); });
   if (const Status ok = daemon::try_patiently([&task] { return task.start(); }); !ok)
     return daemon::report(log, ok.error());
   daemon::add_daemon_pages(*http, {.collect =

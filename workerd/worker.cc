@@ -135,7 +135,7 @@ void Worker::on_hung(const std::string& missed) {
   for (const auto& [job, removed] : closing_) jobs += (jobs.empty() ? "" : ", ") + name_of_job(job);
   log_.error((jobs.empty() ? "the last job" : jobs) +
              " is over for this worker, but its program, trainer or data still keeps the step thread, which " + missed +
-             ": ending this process with exit code " + std::to_string(kHungCode) +
+             ": ending this process with exit code " + std::to_string(daemon::kHungCode) +
              ", so that it is started again without the job");
   asio::post(loop_, [this, alive = alive_] {
     if (!*alive) return;
@@ -283,7 +283,7 @@ void Worker::handle(const CloseJob& message) {
   if (!is_own && closing == closing_.end()) return;
   closing_[message.job] = message.removed;
   // If the job goes on without this worker, nothing waits for the end of its step.
-  release_.begin(message.removed ? std::max(kReleasePatience, longest_step_) : kReleasePatience);
+  release_.begin(message.removed ? std::max(daemon::kReleasePatience, longest_step_) : daemon::kReleasePatience);
 }
 
 void Worker::handle(const MarkChannels& message) {

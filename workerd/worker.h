@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/daemon/log/log.h"
+#include "common/daemon/release_deadline.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"
@@ -17,7 +18,6 @@
 #include "task/membership.h"
 #include "transport/connection.h"
 #include "workerd/reach_probe.h"
-#include "workerd/release_deadline.h"
 #include "workerd/step_thread.h"
 
 namespace disttrain::workerd {
@@ -26,8 +26,8 @@ class Worker {
  public:
   // Calls `on_refused` if the chief refuses this worker; the process should then end with the error's code. Calls
   // `on_hung` if the step thread hangs in a job that has ended: the process must then end at once, without waiting for
-  // this thread (kHungCode). The log and the chief have been told why. All references must outlive the worker. Only one
-  // thread may run the loop.
+  // this thread (daemon::kHungCode). The log and the chief have been told why. All references must outlive the worker.
+  // Only one thread may run the loop.
   Worker(asio::io_context& loop, transport::Transport& transport, daemon::Log& log, daemon::Startup startup,
          EngineFactory make_engine, std::function<void(const Error&)> on_refused, std::function<void()> on_hung);
   ~Worker();
@@ -103,7 +103,7 @@ class Worker {
   task::Membership membership_;
   std::map<TaskId, std::string> complaints_;  // the last logged reason why a task can't be reached
   StepThread step_;                           // after the members above, because its thread uses them until it ends
-  ReleaseDeadline release_;
+  daemon::ReleaseDeadline release_;
 };
 
 }  // namespace disttrain::workerd

@@ -135,7 +135,7 @@ void Evaluator::carry_out(const EvaluatorActions& actions) {
   for (const EvaluatorAction& action : actions) {
     if (std::holds_alternative<AbandonEvaluation>(action)) {
       thread_.abandon();
-      release_.begin(std::max(kReleasePatience, longest_batch_));
+      release_.begin(std::max(daemon::kReleasePatience, longest_batch_));
     } else if (std::holds_alternative<ReleaseJob>(action)) {
       log_.info("releases job " + job_name_);
       log_.set_job("");
@@ -156,7 +156,7 @@ void Evaluator::carry_out(const EvaluatorActions& actions) {
 void Evaluator::on_hung(const std::string& missed) {
   log_.error("the evaluation of a checkpoint of job " + job_name_ +
              " isn't wanted any more, but its program, trainer or data still keeps the evaluation thread, which " +
-             missed + ": ending this process with exit code " + std::to_string(kHungCode) +
+             missed + ": ending this process with exit code " + std::to_string(daemon::kHungCode) +
              ", so that it is started again without the job");
   asio::post(loop_, [this, alive = alive_] {
     if (!*alive) return;

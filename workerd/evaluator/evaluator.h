@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/daemon/log/log.h"
+#include "common/daemon/release_deadline.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"
@@ -17,7 +18,6 @@
 #include "transport/connection.h"
 #include "workerd/core/evaluator_core.h"
 #include "workerd/evaluator/evaluation_thread.h"
-#include "workerd/release_deadline.h"
 
 namespace disttrain::workerd {
 
@@ -77,7 +77,7 @@ class Evaluator {
   std::unique_ptr<transport::Listener> listener_;
   task::Membership membership_;
   EvaluationThread thread_;  // after the members above, because its thread uses them until it ends
-  ReleaseDeadline release_;
+  daemon::ReleaseDeadline release_;
 };
 
 }  // namespace disttrain::workerd

@@ -60,7 +60,7 @@ class RunningTrainer {
   // How the process ended. None if it still runs, or was killed after an error.
   const std::optional<TrainerEnd>& how_it_ended() const { return how_it_ended_; }
   // Tells the trainer that the job is over, waits for its end, and kills it after `patience`. Calls `on_wait` several
-  // times in each kReleasePatience (workerd/release_deadline.h) while it waits.
+  // times in each kReleasePatience (common/daemon/release_deadline.h) while it waits.
   void end(Duration patience, const std::function<void()>& on_wait = {});
 
  private:

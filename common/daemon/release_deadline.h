@@ -1,6 +1,6 @@
-// A deadline for a thread that was told to release a job. A user's bytes may hang the thread: a program that loops, a
-// tokenizer that doesn't end, a FIFO that nobody writes, a file server that is gone. A thread can't be ended from
-// outside, so the process has to end, and its next process begins without the job.
+// A deadline for a thread, or for several, that was told to release a job. A user's bytes may hang the thread: a
+// program that loops, a tokenizer that doesn't end, a FIFO that nobody writes, a file server that is gone. A thread
+// can't be ended from outside, so the process has to end, and its next process begins without the job.
 //
 // Belongs to the main loop.
 #pragma once
@@ -15,7 +15,7 @@
 #include "common/result.h"
 #include "common/time.h"
 
-namespace disttrain::workerd {
+namespace disttrain::daemon {
 
 // How long a thread that was told to release a job may stand still. It is less than Timeouts::close with the default
 // heartbeat timeout, so that the chief hears of the process's end before it goes on without the worker.
@@ -59,10 +59,11 @@ class ReleaseDeadline {
   asio::steady_timer timer_;
   std::shared_ptr<bool> alive_;  // shared with the functions on the thread
   std::uint64_t pending_ = 0;    // releases that aren't over
+  bool has_missed_ = false;
   Duration patience_{};
   Instant began_;
   Instant moved_;  // when `turns_` was new
   std::uint64_t turns_ = 0;
 };
 
-}  // namespace disttrain::workerd
+}  // namespace disttrain::daemon

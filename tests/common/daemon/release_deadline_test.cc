@@ -1,4 +1,4 @@
-#include "workerd/release_deadline.h"
+#include "common/daemon/release_deadline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace disttrain::workerd {
+namespace disttrain::daemon {
 namespace {
 
 using std::chrono::hours;
@@ -102,4 +102,4 @@ TEST_F(ReleaseDeadlineTest, OrderThatRunsAfterItsEndDoesNothing) {
 }
 
 }  // namespace
-}  // namespace disttrain::workerd
+}  // namespace disttrain::daemon

@@ -1,4 +1,4 @@
-#include "workerd/release_deadline.h"
+#include "common/daemon/release_deadline.h"
 
 #include <algorithm>
 #include <asio/post.hpp>
@@ -7,7 +7,7 @@
 #include "common/daemon/clock.h"
 #include "common/format_duration.h"
 
-namespace disttrain::workerd {
+namespace disttrain::daemon {
 
 namespace {
 
@@ -47,15 +47,17 @@ void ReleaseDeadline::answered() {
 }
 
 void ReleaseDeadline::check() {
+  if (has_missed_) return;
   const Instant now = daemon::now();
   if (const std::uint64_t turns = thread_.turns(); std::exchange(turns_, turns) != turns) moved_ = now;
+  const Duration longest = std::max(patience_, longest_);
+  has_missed_ = now - moved_ >= patience_ || now - began_ >= longest;
   if (now - moved_ >= patience_) return on_missed_("hasn't moved for " + format_duration(now - moved_));
-  if (const Duration longest = std::max(patience_, longest_); now - began_ >= longest)
-    return on_missed_("moves, but hasn't released it within " + format_duration(longest));
+  if (has_missed_) return on_missed_("moves, but hasn't released it within " + format_duration(longest));
   timer_.expires_after(patience_ / kChecksPerPatience);
   timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {
     if (!cancelled && *alive && pending_ > 0) check();
   });
 }
 
-}  // namespace disttrain::workerd
+}  // namespace disttrain::daemon
