@@ -44,14 +44,19 @@ CheckpointWriter::CheckpointWriter(checkpoint::Files& files, std::function<void(
   thread_ = std::thread([this] {
     daemon::name_thread("checkpoint");
     loop_.run();
+    attempt_ = Attempt();
+    is_over_ = true;
   });
 }
 
 CheckpointWriter::~CheckpointWriter() {
+  close();
+  thread_.join();
+}
+
+void CheckpointWriter::close() {
   cancel();
   work_.reset();
-  loop_.stop();
-  thread_.join();
 }
 
 void CheckpointWriter::cancel() {
@@ -66,12 +71,12 @@ void CheckpointWriter::do_cancel(std::uint64_t ticket) {
 void CheckpointWriter::prepare(ShardJobPtr job, std::uint64_t attempt, const std::string& folder,
                                std::vector<ShardId> shards, std::function<void(Status)> done) {
   cancel();
-  ++pending_;
+  ++*pending_;
   const std::uint64_t ticket = ++last_attempt_;
   last_number_ = attempt;
   asio::post(loop_, [this, job = std::move(job), ticket, folder, shards = std::move(shards), done = std::move(done)] {
-    post_([this, done, prepared = do_prepare(job, ticket, folder, shards)] {
-      --pending_;
+    post_([pending = pending_, done, prepared = do_prepare(job, ticket, folder, shards)] {
+      --*pending;
       done(prepared);
     });
   });
@@ -96,14 +101,14 @@ void CheckpointWriter::write(std::uint64_t attempt, ShardId shard, std::shared_p
                              std::function<void(Result<WrittenShard>)> done) {
   if (attempt != last_number_)
     return done(fail(ErrorCode::kTemporary, "checkpoint attempt " + std::to_string(attempt) + " is over"));
-  ++pending_;
+  ++*pending_;
   const Instant begin = daemon::now();
   asio::post(loop_,
              [this, ticket = last_attempt_, shard, copy = std::move(copy), done = std::move(done), begin]() mutable {
                Result<FileEntry> file = do_write(ticket, shard, *copy);
                copy.reset();  // frees the copy now, so that the shard can start its next copy before `done` runs
-               post_([this, done, file = std::move(file), took = daemon::now() - begin]() mutable {
-                 --pending_;
+               post_([pending = pending_, done, file = std::move(file), took = daemon::now() - begin]() mutable {
+                 --*pending;
                  if (!file) return done(tl::unexpected(file.error()));
                  done(WrittenShard{std::move(*file), took});
                });

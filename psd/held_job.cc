@@ -16,7 +16,11 @@ std::string name_of(JobId job, ShardId shard) {
 
 }  // namespace
 
-HeldJob::HeldJob(JobHost& host, ShardJobPtr job) : host_(host), job_(std::move(job)), ordered_(daemon::now()) {
+HeldJob::HeldJob(JobHost& host, ShardJobPtr job)
+    : host_(host),
+      job_(std::move(job)),
+      writer_(std::make_unique<CheckpointWriter>(host_.files, host_.post)),
+      ordered_(daemon::now()) {
   for (std::uint32_t shard = 0; shard < job_->layout.shards; ++shard)
     if (job_->owners[shard].ps == job_->self) threads_.emplace(ShardId(shard), threads_.size() % host_.threads.size());
   host_.log.set_job(job_->config.job.name);
@@ -24,6 +28,12 @@ HeldJob::HeldJob(JobHost& host, ShardJobPtr job) : host_(host), job_(std::move(j
                  std::to_string(threads_.size()) + " of " + std::to_string(job_->layout.shards) + " shards");
   make_shards();
   if (threads_.empty()) tell_created();
+}
+
+HeldJob::~HeldJob() {
+  *alive_ = false;
+  writer_->close();
+  host_.retire(std::move(writer_));
 }
 
 void HeldJob::make_shards() {
@@ -120,7 +130,7 @@ void HeldJob::drop(std::function<void()> done) {
   if (is_dropping_) return;
   is_dropping_ = true;
   setup_->abandon();
-  host_.writer.cancel();
+  writer_->cancel();
   if (threads_.empty()) return done();
   const auto ended = [done = std::move(done), left = std::make_shared<std::size_t>(threads_.size())] {
     if (--*left == 0) done();
@@ -201,7 +211,7 @@ void HeldJob::add_to(Heartbeat& beat) const {
   beat.phase = Phase::kWait;
   beat.steps = newest_version().value;
   if (pacer_ != nullptr) beat.pacer = *pacer_;
-  beat.work = setup_->pieces() + host_.writer.pieces();
+  beat.work = work();
   for (const auto& [shard, load] : loads_) beat.shards.push_back(load);
   if (beat.pacer) {
     beat.examples = beat.pacer->examples;
@@ -222,7 +232,7 @@ std::string HeldJob::text() const {
   if (!is_created_)
     return text + (job_->restore_path.empty() ? ", making " : ", restoring ") + std::to_string(missing) + " of " +
            std::to_string(threads_.size()) + " shards";
-  return text + (host_.writer.is_busy() ? ", saving a checkpoint" : "");
+  return text + (is_writing() ? ", saving a checkpoint" : "");
 }
 
 }  // namespace disttrain::psd

@@ -30,13 +30,15 @@ namespace disttrain::psd {
 // The parts of its process that a job uses. All references must outlive the job.
 struct JobHost {
   std::vector<std::unique_ptr<ShardThread>>& threads;
-  CheckpointWriter& writer;
+  checkpoint::Files& files;  // of checkpoints
   daemon::Log& log;
   std::function<void(std::function<void()>)> post;         // runs a task on the main loop; any thread may call it
   std::function<void(wire::ControlMessage)> tell;          // sends a message to the chief
   std::function<void(TraceEvents)> tell_trace;             // sends a piece of a trace to the chief
   std::function<void()> beat_now;                          // sends a heartbeat at once
   std::function<void(ShardId, const ShardFigures&)> note;  // for the metrics
+  // Takes over the closed writer of a job that ends, because its thread may still be at work.
+  std::function<void(std::unique_ptr<CheckpointWriter>)> retire;
 };
 
 class HeldJob {
@@ -44,7 +46,7 @@ class HeldJob {
   // Begins to make the shards that `job` gives to job->self. When all are made, the chief hears ShardsCreated, or
   // TaskFailed if one can't be made. REQUIRES: the host has at least one thread.
   HeldJob(JobHost& host, ShardJobPtr job);
-  ~HeldJob() { *alive_ = false; }
+  ~HeldJob();
   HeldJob(const HeldJob&) = delete;
 
   const ShardJob& facts() const { return *job_; }
@@ -53,6 +55,9 @@ class HeldJob {
   bool is_open(JobId job, Generation generation) const;
   bool is_dropping() const { return is_dropping_; }
   bool is_created() const { return is_created_; }
+  bool is_writing() const { return writer_->is_busy(); }
+  // How much work the threads of the shards and of the checkpoints have done. It only grows.
+  std::uint64_t work() const { return setup_->pieces() + writer_->pieces(); }
 
   // Orders of the chief for this generation, and news of its shards. Ignored when the job is dropped, or if it has no
   // shard that they are for.
@@ -124,6 +129,7 @@ class HeldJob {
   JobHost& host_;
   const ShardJobPtr job_;
   const std::shared_ptr<ShardSetup> setup_ = std::make_shared<ShardSetup>();
+  std::unique_ptr<CheckpointWriter> writer_;
   const Instant ordered_;                   // when the chief's order came
   std::map<ShardId, std::size_t> threads_;  // for each shard on this process, the index of its thread
   std::set<ShardId> made_;

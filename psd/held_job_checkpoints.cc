@@ -27,12 +27,12 @@ void HeldJob::fail_checkpoint(std::uint64_t attempt, const Error& error) {
 void HeldJob::prepare(const PrepareCheckpoint& order) {
   if (!is_open(order.job, order.generation) || order.attempt <= attempt_.number) return;
   attempt_ = Attempt{.number = order.attempt};
-  if (host_.writer.is_busy())
+  if (is_writing())
     return fail_checkpoint(
         order.attempt,
         Error{ErrorCode::kTemporary, to_string(job_->self.task) + " is still writing an earlier checkpoint: its "
                                                                   "disk is too slow for such frequent checkpoints"});
-  host_.writer.prepare(job_, order.attempt, order.folder, shards(), [this, alive = alive_, order](Status prepared) {
+  writer_->prepare(job_, order.attempt, order.folder, shards(), [this, alive = alive_, order](Status prepared) {
     if (!*alive || !is_at(order.job, order.generation, order.attempt)) return;
     if (!prepared) return fail_checkpoint(order.attempt, prepared.error());
     for (const auto& [shard, thread] : threads_) {
@@ -59,7 +59,7 @@ void HeldJob::abandon(const AbandonCheckpoint& order) {
   if (!is_open(order.job, order.generation)) return;
   if (order.attempt >= attempt_.number) {
     attempt_ = Attempt{.number = order.attempt, .is_over = true};
-    host_.writer.cancel();
+    writer_->cancel();
   }
   for (const auto& [shard, thread] : threads_)
     on_shard(shard, [attempt = order.attempt](ShardService& service) { service.abandon_cut(attempt); });
@@ -84,14 +84,14 @@ void HeldJob::take(const ShardCopied& copied) {
   written.pacer = copied.pacer;
   written.cut = copied.cut;
   written.parked = copied.parked;
-  host_.writer.write(copied.attempt, copied.shard, copied.copy,
-                     [this, alive = alive_, written](Result<WrittenShard> done) mutable {
-                       if (!*alive || !is_at(written.job, written.generation, written.attempt)) return;
-                       if (!done) return fail_checkpoint(written.attempt, done.error());
-                       written.file = std::move(done->file);
-                       written.writing = done->took;
-                       say(written);
-                     });
+  writer_->write(copied.attempt, copied.shard, copied.copy,
+                 [this, alive = alive_, written](Result<WrittenShard> done) mutable {
+                   if (!*alive || !is_at(written.job, written.generation, written.attempt)) return;
+                   if (!done) return fail_checkpoint(written.attempt, done.error());
+                   written.file = std::move(done->file);
+                   written.writing = done->took;
+                   say(written);
+                 });
 }
 
 }  // namespace disttrain::psd

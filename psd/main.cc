@@ -1,5 +1,6 @@
 // psd: the parameter server daemon. See PsDaemon.
 #include <asio/io_context.hpp>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include "common/daemon/end_deadline.h"
 #include "common/daemon/http/pages.h"
 #include "common/daemon/log/log.h"
+#include "common/daemon/release_deadline.h"
 #include "common/daemon/reload.h"
 #include "common/daemon/service.h"
 #include "common/daemon/signals.h"
@@ -40,7 +42,7 @@ int main(int argc, char** argv) {
   // The deadline must outlive the objects below, because they join their threads when they are destroyed.
   std::optional<daemon::EndDeadline> deadline;
   checkpoint::DiskFiles files;
-  psd::PsDaemon ps(loop, transport, files, *startup, log);
+  psd::PsDaemon ps(loop, transport, files, *startup, log, {.end = [] { std::_Exit(daemon::kHungCode); }});
   if (Status started = daemon::try_patiently([&ps] { return ps.start(); }); !started)
     return daemon::report(log, started.error());
   daemon::add_daemon_pages(**http, {.collect =

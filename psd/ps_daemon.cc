@@ -13,6 +13,10 @@ namespace disttrain::psd {
 
 namespace {
 
+// The most writers of jobs that have ended. They end soon, except on a file system that hangs. Such a writer may still
+// hold a copy of its job's shards.
+constexpr std::size_t kMostRetired = 4;
+
 std::uint32_t threads_of(const PsConfig& config) {
   if (config.shards != 0) return config.shards;
   return config.cores.empty() ? daemon::cores_given() : static_cast<std::uint32_t>(config.cores.size());
@@ -25,23 +29,24 @@ std::uint64_t memory_of(const PsConfig& config) {
 }  // namespace
 
 PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, checkpoint::Files& files,
-                   daemon::Startup startup, daemon::Log& log)
+                   daemon::Startup startup, daemon::Log& log, Hung hung)
     : loop_(loop),
       transport_(transport),
       files_(files),
       log_(log),
+      hung_(std::move(hung)),
       startup_(std::move(startup)),
       metrics_(startup_.task),
       membership_(loop, transport, log, startup_, metrics_.requests(), membership_handlers()),
-      writer_(files_, [this](std::function<void()> task) { post(std::move(task)); }),
       host_{.threads = threads_,
-            .writer = writer_,
+            .files = files_,
             .log = log_,
             .post = [this](std::function<void()> task) { post(std::move(task)); },
             .tell = [this](wire::ControlMessage message) { membership_.tell(std::move(message)); },
             .tell_trace = [this](TraceEvents piece) { membership_.tell_trace(std::move(piece)); },
             .beat_now = [this] { membership_.beat_now(); },
-            .note = [this](ShardId shard, const ShardFigures& figures) { metrics_.heard(shard, figures); }} {}
+            .note = [this](ShardId shard, const ShardFigures& figures) { metrics_.heard(shard, figures); },
+            .retire = [this](std::unique_ptr<CheckpointWriter> writer) { retired_.push_back(std::move(writer)); }} {}
 
 PsDaemon::~PsDaemon() {
   *alive_ = false;
@@ -65,13 +70,8 @@ Status PsDaemon::start() {
   listener_ = std::move(*listener);
   if (startup_.address.ends_with(":0")) startup_.address = listener_->address();
 
-  const auto upward = [this](const ShardNews& news) { post([this, news] { on_news(news); }); };
   interval_ = membership_.timeouts().interval;
-  for (std::uint32_t i = 0; i < threads_of(config); ++i) {
-    std::vector<std::uint32_t> cores;
-    if (!config.cores.empty()) cores.push_back(config.cores[i % config.cores.size()]);
-    threads_.push_back(std::make_unique<ShardThread>(i, cores, interval_ / 2, transport_, files_, log_, upward));
-  }
+  for (std::uint32_t i = 0; i < threads_of(config); ++i) start_thread(i);
   log_.info(
       daemon::banner(startup_.cluster, startup_.task, startup_.address, transport_.name(), startup_.metrics_address) +
       "; " + std::to_string(threads_.size()) + " shard threads; waiting for the chief at " +
@@ -151,6 +151,12 @@ void PsDaemon::create(const CreateShards& order) {
                                                     " owners for " + std::to_string(order.layout.shards) +
                                                     " shards, and " + std::to_string(order.roster.members.size()) +
                                                     " workers; expected one owner per shard, and at least one worker"});
+  retired_.remove_if([](const auto& writer) { return writer->is_over(); });
+  if (retired_.size() >= kMostRetired)
+    return fail_job(order.job, order.generation,
+                    Error{ErrorCode::kUnavailable, "the checkpoints of " + std::to_string(kMostRetired) +
+                                                       " ended jobs still hang in their file systems: check these, and "
+                                                       "restart this ps"});
   auto facts = std::make_shared<ShardJob>();
   facts->job = order.job;
   facts->generation = order.generation;
@@ -209,16 +215,54 @@ void PsDaemon::take(const CloseJob& order) {
 
 void PsDaemon::drop_job() {
   if (!job_) return after_drop();
-  job_->drop([this] {
+  HeldJob* const job = job_.get();
+  const bool is_first = !job->is_dropping();  // of several calls for this job
+  // The next generation of a job may need the same files, and then it waits for them.
+  const bool is_over = !next_ || next_->job != job->facts().job;
+  job->drop([this] {
     job_.reset();
     log_.set_job("");
     after_drop();
   });
+  if (!is_first || !is_over || job_.get() != job) return;
+  for (const auto& release : releases_) release->begin(hung_.patience);
 }
 
 void PsDaemon::after_drop() {
   for (const JobId job : std::exchange(closing_, {})) membership_.tell(JobClosed{job});
   if (next_) create(*std::exchange(next_, std::nullopt));
+}
+
+// --- The threads
+
+void PsDaemon::start_thread(std::uint32_t index) {
+  const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
+  std::vector<std::uint32_t> cores;
+  if (!config.cores.empty()) cores.push_back(config.cores[index % config.cores.size()]);
+  const auto upward = [this](const ShardNews& news) { post([this, news] { on_news(news); }); };
+  ShardThread& thread = *threads_.emplace_back(
+      std::make_unique<ShardThread>(index, cores, interval_ / 2, transport_, files_, log_, upward));
+  releases_.push_back(std::make_unique<daemon::ReleaseDeadline>(
+      loop_,
+      daemon::ReleaseDeadline::Thread{
+          .post =
+              [&thread](std::function<void()> task) { thread.run([work = std::move(task)](ShardThread&) { work(); }); },
+          .turns = [this, &thread] { return thread.turns() + (job_ ? job_->work() : 0); }},
+      [this](const std::string& missed) { on_hung(missed); }, 4 * hung_.patience));
+}
+
+// The file system of a job that is over may have gone away while a thread reads a checkpoint. The next job's shards
+// would wait behind it.
+void PsDaemon::on_hung(const std::string& missed) {
+  log_.error((job_ ? "job " + std::to_string(job_->facts().job.value) : "the last job") +
+             " is over for this ps, but a file still keeps a thread of its shards, which " + missed +
+             ": ending this process with exit code " + std::to_string(daemon::kHungCode) +
+             ", so that it is started again without the job");
+  asio::post(loop_, [this, alive = alive_] {
+    if (!*alive) return;
+    membership_.close();
+    hung_.end();
+  });
 }
 
 // --- The shards
@@ -248,7 +292,7 @@ std::vector<daemon::WatchedLoop> PsDaemon::loops() {
 
 daemon::ServiceState PsDaemon::state() const {
   daemon::ServiceState state = membership_.state(job_ ? job_->text() : "");
-  state.is_busy = state.is_busy || (job_ && !job_->is_created()) || writer_.is_busy();
+  state.is_busy = state.is_busy || (job_ && (!job_->is_created() || job_->is_writing()));
   return state;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <asio/io_context.hpp>
+#include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +13,7 @@
 
 #include "common/checkpoint/files.h"
 #include "common/daemon/log/log.h"
+#include "common/daemon/release_deadline.h"
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"
@@ -25,9 +28,17 @@ namespace disttrain::psd {
 
 class PsDaemon {
  public:
+  // How the daemon ends if a thread hangs in a job that is over.
+  struct Hung {
+    // How long the threads may stand still. It is less than Timeouts::setup with the default heartbeat timeout, so that
+    // the next job is made in time. Freeing 100 GB takes a few seconds.
+    Duration patience = std::chrono::seconds(15);
+    // Ends the process at once, without waiting for the threads (daemon::kHungCode). The log has been told why.
+    std::function<void()> end;
+  };
   // All references must outlive the daemon. `files`: the files of checkpoints.
   PsDaemon(asio::io_context& loop, transport::Transport& transport, checkpoint::Files& files, daemon::Startup startup,
-           daemon::Log& log);
+           daemon::Log& log, Hung hung);
   ~PsDaemon();
   PsDaemon(const PsDaemon&) = delete;
 
@@ -78,6 +89,8 @@ class PsDaemon {
   // after_drop() at once.
   void drop_job();
   void after_drop();
+  void start_thread(std::uint32_t index);
+  void on_hung(const std::string& missed);
   void fail_job(JobId job, Generation generation, const Error& error);
   // The job that the ps holds, if the order is for it; null: for another job or generation, or it is being dropped.
   HeldJob* open_job(JobId job, Generation generation);
@@ -102,6 +115,7 @@ class PsDaemon {
   transport::Transport& transport_;
   checkpoint::Files& files_;
   daemon::Log& log_;
+  const Hung hung_;
 
   // False once the daemon has ended. Tasks that other threads post share it, because they may run after that.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -117,11 +131,13 @@ class PsDaemon {
   Duration interval_{};               // the heartbeat interval that the threads use
   task::Membership membership_;
   std::unique_ptr<transport::Listener> listener_;
-  CheckpointWriter writer_;
+  // Of jobs that have ended: a file system that hangs keeps the thread.
+  std::list<std::unique_ptr<CheckpointWriter>> retired_;
   JobHost host_;
   std::unique_ptr<HeldJob> job_;  // null: none
-  // The last member: the threads must end before the members that they use.
+  // The threads must end before the members that they use.
   std::vector<std::unique_ptr<ShardThread>> threads_;
+  std::vector<std::unique_ptr<daemon::ReleaseDeadline>> releases_;  // one for each of threads_; last: they use these
 };
 
 }  // namespace disttrain::psd

@@ -14,7 +14,8 @@ namespace disttrain::psd::test {
 
 class PsWithFolder : public PsShell {
  protected:
-  explicit PsWithFolder(std::uint32_t threads = 2) : PsShell(threads) {
+  explicit PsWithFolder(std::uint32_t threads = 2, Duration patience = std::chrono::minutes(1))
+      : PsShell(threads, std::chrono::milliseconds(500), 4, "error", "auto", patience) {
     std::string pattern = testing::TempDir() + "ps-folder-XXXXXX";
     folder_ = ::mkdtemp(pattern.data());
     EXPECT_TRUE(checkpoint::write_token(files_, folder_, kMark));

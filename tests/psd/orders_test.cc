@@ -12,7 +12,8 @@ namespace {
 
 class PsOrders : public PsWithFolder {
  protected:
-  PsOrders() : PsWithFolder(1) {}
+  explicit PsOrders(std::uint32_t threads = 1, Duration patience = std::chrono::minutes(1))
+      : PsWithFolder(threads, patience) {}
 
   // The order to create a job that begins with a checkpoint of the step `step`.
   CreateShards restore(std::uint64_t generation, std::uint64_t step, std::uint32_t shards = 2) {
@@ -123,6 +124,44 @@ TEST_F(PsOrders, ShardsOfOthersAreToldThatTheThreadOfTheirPacerIsBusy) {
   const auto early = dial(hello_of(ShardPeerHello{JobId(5), Generation(3), ShardId(2), other, 99}));
   ASSERT_TRUE(early->answer) << "it is answered at once";
   EXPECT_TRUE(std::holds_alternative<Refused>(*early->answer));
+  files_.let_go();
+}
+
+TEST_F(PsOrders, CheckpointThatHangsHoldsOnlyItsJob) {
+  create_job(order_with_folder(2, 1, "async"));
+  const std::string hung = begin_attempt(1);
+  files_.hold(GatedFiles::Op::kReserve, hung);
+  chief_.send(PrepareCheckpoint{JobId(5), Generation(3), 1, hung, false});
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  chief_.send(CloseJob{JobId(5), Generation(3), "killed"});
+  EXPECT_EQ(hears<JobClosed>()->job, JobId(5));
+  CreateShards next = order_with_folder(2, 1, "async");
+  next.job = JobId(6);
+  chief_.send(next);
+  EXPECT_EQ(hears<ShardsCreated>()->job, JobId(6));
+  const std::string path = begin_attempt(2);
+  chief_.send(PrepareCheckpoint{JobId(6), Generation(3), 2, path, false});
+  EXPECT_EQ(hears<CheckpointPrepared>()->job, JobId(6));
+  EXPECT_TRUE(files_.is_waiting()) << "the first job's checkpoint still hangs";
+  files_.let_go();
+}
+
+// The other thread gets on meanwhile.
+class PsThatHangs : public PsOrders {
+ protected:
+  PsThatHangs() : PsOrders(2, std::chrono::milliseconds(200)) {}
+};
+
+TEST_F(PsThatHangs, EndsItsProcessIfAFileKeepsAThreadInAJobThatIsOver) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const CreateShards order = restore(3, 10);
+  files_.hold(GatedFiles::Op::kRead, order.restore_path + "/shard-0");
+  chief_.send(order);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  let_heartbeats_pass(5);
+  EXPECT_FALSE(has_hung_) << "the job isn't over, and may wait for its file system";
+  chief_.send(CloseJob{JobId(5), Generation(3), "killed"});
+  EXPECT_TRUE(until([&] { return has_hung_.load(); }));
   files_.let_go();
 }
 

@@ -135,7 +135,7 @@ std::unique_ptr<transport::Transport> make_test_transport() {
 }
 
 PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credits, const std::string& log_level,
-                 const std::string& transport_kind)
+                 const std::string& transport_kind, Duration patience)
     : chief_(loop_, *transport_) {
   chief_.heartbeat_timeout = heartbeat;
   daemon::Startup startup;
@@ -150,10 +150,13 @@ PsShell::PsShell(std::uint32_t threads, Duration heartbeat, std::uint32_t credit
   startup.incarnation = ps_.incarnation;
   startup.address = startup.listen_address = "127.0.0.1:0";
   std::promise<std::string> listening;
-  thread_ = std::thread([this, startup, &listening] {
+  thread_ = std::thread([this, startup, patience, &listening] {
     daemon::Log log(startup.task, startup.cluster.log);
     const std::unique_ptr<transport::Transport> transport = make_test_transport();
-    PsDaemon ps(daemon_loop_, *transport, files_, startup, log);
+    PsDaemon ps(daemon_loop_, *transport, files_, startup, log, {.patience = patience, .end = [this] {
+                                                                   has_hung_ = true;
+                                                                   daemon_loop_.stop();
+                                                                 }});
     const Status started = ps.start();
     listening.set_value(started ? ps.address() : started.error().message);
     daemon_loop_.run();

@@ -113,10 +113,11 @@ class PsShell : public testing::Test {
  protected:
   // heartbeat: the heartbeat timeout of the ps and the chief. credits: how many push frames a channel may have under
   // way. log_level, transport_kind: as log.level and transport.kind in cluster.toml. Other than "auto", the kind is
-  // that of make_test_transport(), or the ps refuses all channels.
+  // that of make_test_transport(), or the ps refuses all channels. patience: how long threads may hang
+  // (PsDaemon::Hung).
   explicit PsShell(std::uint32_t threads = 2, Duration heartbeat = std::chrono::milliseconds(500),
                    std::uint32_t credits = 4, const std::string& log_level = "error",
-                   const std::string& transport_kind = "auto");
+                   const std::string& transport_kind = "auto", Duration patience = std::chrono::minutes(1));
   ~PsShell() override;
 
   bool until(const std::function<bool()>& done) { return run_until(loop_, done); }
@@ -138,7 +139,8 @@ class PsShell : public testing::Test {
   FakeChief chief_;
   Member ps_{TaskId{Role::kPs, 0}, Incarnation(4711)};
   std::string address_;
-  std::atomic<int> exit_code_{-1};  // once the daemon has ended
+  std::atomic<int> exit_code_{-1};      // once the daemon has ended
+  std::atomic<bool> has_hung_ = false;  // the daemon has ended because of a thread that hangs
 
  private:
   std::thread thread_;
