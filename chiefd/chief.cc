@@ -133,15 +133,7 @@ void Chief::on_tick() {
   watch_trace();
   take_trace();
   if (curves_.is_due(now) || curves_.job() != cluster_->current_or_last()) look_at_curves();
-  for (std::size_t i = 0; i < waiters_.size();) {
-    if (now < waiters_[i].deadline) {
-      ++i;
-      continue;
-    }
-    const Waiter waiter = waiters_[i];
-    waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
-    answer(waiter.client, StatusAnswer{status_json(waiter.job)});
-  }
+  answer_waiters([this, now](const Wait& wait) { return now >= wait.deadline || is_over(wait.job); });
   timer_.expires_after(cluster_->timeouts().interval / 2);
   timer_.async_wait([this, alive = std::weak_ptr<bool>(is_alive_)](const asio::error_code& error) {
     if (!error && !alive.expired()) on_tick();
@@ -288,7 +280,7 @@ void Chief::join_task(transport::Arrival& arrival, const Hello& hello) {
 void Chief::drop(PeerId id) {
   auto peer = peers_.extract(id);
   if (peer.empty()) return;
-  std::erase_if(waiters_, [id](const Waiter& waiter) { return waiter.client == id; });
+  waits_.erase(id);
   std::erase_if(followers_, [id](const Follower& follower) { return follower.client == id; });
   std::erase_if(event_followers_, [id](const EventFollower& follower) { return follower.client == id; });
   admission_.leave(id);
@@ -461,15 +453,21 @@ void Chief::act(const JobEnded& action) {
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());
   end_trace(action.job);
-  if (!awaits_trace(action.job)) answer_waiters(action.job);
+  if (!awaits_trace(action.job)) answer_waiters([&action](const Wait& wait) { return wait.job == action.job; });
 }
 
-void Chief::answer_waiters(JobId job) {
-  std::vector<PeerId> clients;
-  for (const Waiter& waiter : waiters_)
-    if (waiter.job == job) clients.push_back(waiter.client);
-  std::erase_if(waiters_, [job](const Waiter& waiter) { return waiter.job == job; });
-  for (PeerId client : clients) answer(client, StatusAnswer{status_json(job)});
+void Chief::answer_waiters(const std::function<bool(const Wait&)>& is_over) {
+  std::map<JobId, std::vector<PeerId>> clients;
+  std::erase_if(waits_, [&](const auto& entry) {
+    if (!is_over(entry.second)) return false;
+    clients[entry.second.job].push_back(entry.first);
+    return true;
+  });
+  for (const auto& [job, waiting] : clients) {
+    // Made once for all, because the status of a large job takes long.
+    const wire::ControlMessage status = final_status(job);
+    for (PeerId client : waiting) answer(client, status);
+  }
 }
 
 void Chief::act(const Note& action) {

@@ -75,8 +75,7 @@ class Chief {
   void collect(metrics::Page& page) const;
 
  private:
-  struct Waiter {
-    PeerId client;
+  struct Wait {
     JobId job;
     Instant deadline;
   };
@@ -87,6 +86,11 @@ class Chief {
   struct EventFollower {
     PeerId client;
     std::optional<JobId> job;  // none: all
+  };
+  // A trace that is being written now.
+  struct WrittenTrace {
+    JobId job;
+    Instant deadline;  // until then a client that waits for the job's end waits for the trace too
   };
   struct Span {
     std::int64_t begin = 0;
@@ -101,7 +105,8 @@ class Chief {
   void on_tick();
   void take_own_lines();
   void look_at_curves();
-  void answer_waiters(JobId job);
+  // Answers the clients whose wait `is_over` with the status of the job that they wait for.
+  void answer_waiters(const std::function<bool(const Wait&)>& is_over);
   // These functions are in chief_traces.cc. They collect the trace of a job with train.profile_steps and write it.
   void watch_trace();
   void hear_trace(const Member& from, const TraceEvents& piece);
@@ -112,8 +117,13 @@ class Chief {
   void end_trace(JobId job);
   void finish_trace(const TraceWritten& written);
   JobStatus job_status(JobId job) const;  // the core's status, and what only the shell knows
-  // True if a trace of the job is being collected or written.
-  bool awaits_trace(JobId job) const { return traces_.is_collecting(job) || written_traces_.contains(job); }
+  // True if a trace of the job is being collected, or written and not late.
+  bool awaits_trace(JobId job) const;
+  bool knows(JobId job) const;
+  // What a client hears that waited for the job: its status, unless the job was forgotten meanwhile.
+  wire::ControlMessage final_status(JobId job) const;
+  // True if the job has ended, or was forgotten since, and no trace is awaited.
+  bool is_over(JobId job) const;
   void step(const Event& event);
 
   // Connections.
@@ -199,7 +209,7 @@ class Chief {
   Instant next_look_;
   ClientAdmission admission_;
   std::unique_ptr<JobReader> reader_;
-  std::vector<Waiter> waiters_;
+  std::map<PeerId, Wait> waits_;  // of the clients that wait for a job's end: one each
   std::vector<Follower> followers_;
   std::vector<EventFollower> event_followers_;
   std::deque<EventRecord> events_;  // the newest kMaxEvents
@@ -207,8 +217,8 @@ class Chief {
   Curves curves_;
   TraceCollector traces_;
   std::unique_ptr<TraceWriter> trace_writer_;
-  std::set<JobId> written_traces_;  // the jobs whose trace is being written now
-  std::optional<JobId> watched_;    // the job that watch_trace() has seen last, and whether it has a profile
+  std::vector<WrittenTrace> written_traces_;
+  std::optional<JobId> watched_;  // the job that watch_trace() has seen last, and whether it has a profile
   bool is_profiled_ = false;
   Instant attempt_began_;  // the newest checkpoint attempt
   Ticket commit_ticket_;   // of its commit

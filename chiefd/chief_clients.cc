@@ -25,7 +25,6 @@ constexpr std::size_t kMaxQueuedToClients = std::size_t{256} << 20;
 // It also drops a client that has read none of its queued bytes for kMaxUnreadTime.
 constexpr std::size_t kMaxUnread = std::size_t{1} << 20;
 constexpr Duration kMaxUnreadTime = std::chrono::seconds(10);
-constexpr std::size_t kMaxWaiters = 1024;
 // The longest time that the chief lets a client wait for a job's end. It then answers with the current status, and the
 // client may ask again.
 constexpr Duration kLongestWait = std::chrono::hours(1);
@@ -45,7 +44,7 @@ bool is_of_this_host(const std::string& peer, const std::string& own) {
 ClientAdmission::Use Chief::use_of(PeerId client) const {
   const auto is_it = [client](const auto& entry) { return entry.client == client; };
   const auto peer = peers_.find(client);
-  const bool waits = std::any_of(waiters_.begin(), waiters_.end(), is_it);
+  const bool waits = waits_.contains(client);
   if (peer != peers_.end() && peer->second->is_asking && !waits) return ClientAdmission::Use::kAsks;
   if (waits || std::any_of(followers_.begin(), followers_.end(), is_it) ||
       std::any_of(event_followers_.begin(), event_followers_.end(), is_it))
@@ -179,11 +178,23 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
   const bool waits =
       job && request.wait_for_end > Duration::zero() && (!cluster_->has_ended(*job) || awaits_trace(*job));
   if (!waits) return answer(client.id(), StatusAnswer{status_json(job)});
-  if (waiters_.size() >= kMaxWaiters)
-    return answer(client.id(),
-                  Refused{ErrorCode::kTemporary,
-                          std::to_string(kMaxWaiters) + " clients already wait for the end of a job: try again later"});
-  waiters_.push_back(Waiter{client.id(), *job, daemon::now() + std::min(request.wait_for_end, kLongestWait)});
+  // A client waits for one job at a time. An earlier request is answered now, as it would be after its time.
+  if (const auto earlier = waits_.extract(client.id()); !earlier.empty())
+    answer(client.id(), final_status(earlier.mapped().job));
+  if (peers_.contains(client.id()))
+    waits_[client.id()] = Wait{*job, daemon::now() + std::min(request.wait_for_end, kLongestWait)};
+}
+
+bool Chief::knows(JobId job) const {
+  const std::vector<JobId> jobs = cluster_->jobs();
+  return std::ranges::find(jobs, job) != jobs.end();
+}
+
+wire::ControlMessage Chief::final_status(JobId job) const {
+  if (knows(job)) return StatusAnswer{status_json(job)};
+  return Refused{ErrorCode::kUsage, "job " + std::to_string(job.value) +
+                                        " has ended, and the chief has forgotten it, because it keeps the newest " +
+                                        std::to_string(kMaxEndedJobs) + " jobs that have ended"};
 }
 
 LogFilter Chief::lines_of(JobId job) const {

@@ -8,6 +8,12 @@
 #include "common/daemon/clock.h"
 
 namespace disttrain::chiefd {
+namespace {
+
+// How long a trace may be written before the clients that wait for its job's end are answered without it.
+constexpr Duration kLongestWrite = std::chrono::minutes(1);
+
+}  // namespace
 
 // Tells the collector which tasks train. Asks for the status of a job without a profile only once, because the status
 // of a large job takes long.
@@ -36,7 +42,8 @@ void Chief::watch_trace() {
 }
 
 void Chief::hear_trace(const Member& from, const TraceEvents& piece) {
-  watch_trace();
+  // A task's first piece may come before the next tick. Its further pieces don't need the status again.
+  if (piece.piece == 0) watch_trace();
   traces_.hear(daemon::now(), from.task, piece);
   take_trace();
 }
@@ -62,7 +69,7 @@ void Chief::note_folder_done(const FolderDone& done) {
 void Chief::take_trace() {
   std::optional<TraceBook> book = traces_.take(daemon::now());
   if (!book) return;
-  written_traces_.insert(book->job);
+  written_traces_.push_back({book->job, daemon::now() + kLongestWrite});
   if (book->has_events()) return trace_writer_->write(std::move(*book));
   // The caller may be carrying out actions of the core, which can't take a step meanwhile.
   asio::post(loop_, [this, alive = std::weak_ptr<bool>(is_alive_), written = empty_trace_report(*book)] {
@@ -84,11 +91,22 @@ JobStatus Chief::job_status(JobId job) const {
 }
 
 void Chief::finish_trace(const TraceWritten& written) {
-  written_traces_.erase(written.job);
+  const auto is_it = [&written](const WrittenTrace& trace) { return trace.job == written.job; };
+  if (const auto one = std::ranges::find_if(written_traces_, is_it); one != written_traces_.end())
+    written_traces_.erase(one);
   step(written);
-  const std::vector<JobId> jobs = cluster_->jobs();
-  if (std::ranges::find(jobs, written.job) != jobs.end() && cluster_->has_ended(written.job))
-    answer_waiters(written.job);
+  if (is_over(written.job)) answer_waiters([&written](const Wait& wait) { return wait.job == written.job; });
+}
+
+bool Chief::awaits_trace(JobId job) const {
+  const Instant now = daemon::now();
+  return traces_.is_collecting(job) || std::ranges::any_of(written_traces_, [&](const WrittenTrace& trace) {
+           return trace.job == job && now < trace.deadline;
+         });
+}
+
+bool Chief::is_over(JobId job) const {
+  return !knows(job) || (cluster_->has_ended(job) && !awaits_trace(job));
 }
 
 }  // namespace disttrain::chiefd

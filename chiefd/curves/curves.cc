@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "common/checkpoint/job_folder.h"
+
 namespace disttrain::chiefd {
 namespace {
 
@@ -48,7 +50,7 @@ void Curves::look(Instant now, std::int64_t wall_nanoseconds, const JobStatus& s
   if (status.global_step > recorded_) add_point(now, wall_nanoseconds, status);
   last_ = Seen{now, status.global_step, status.examples};
   if (status.evaluation) look_at(wall_nanoseconds, *status.evaluation);
-  if (is_final(status.state) && std::exchange(is_file_open_, false)) writer_.close(folder_);
+  if (is_final(status.state) && std::exchange(is_file_open_, false)) writer_->close();
 }
 
 void Curves::look_at(std::int64_t wall_nanoseconds, const EvaluationStatus& newest) {
@@ -68,12 +70,14 @@ void Curves::hear(const EventRecord& event) {
 }
 
 std::string Curves::folder_of(const JobStatus& status) {
-  return status.checkpoint_directory.empty() ? "" : status.checkpoint_directory + "/" + status.name + "/events";
+  if (status.checkpoint_directory.empty()) return "";
+  return status.checkpoint_directory + "/" + status.name + "/" + checkpoint::kCurvesName;
 }
 
 void Curves::begin(Instant now, const JobStatus& status) {
   job_ = status.job;
   folder_ = folder_of(status);
+  change_writer();
   is_recording_ = is_file_open_ = false;
   recorded_ = 0;
   began_ = now;
@@ -82,6 +86,20 @@ void Curves::begin(Instant now, const JobStatus& status) {
   evaluations_.clear();
   const std::optional<EventRecord> early = std::exchange(early_, std::nullopt);
   if (early && early->job == job_) take_back(early->wall_nanoseconds, early->step);
+}
+
+void Curves::change_writer() {
+  ended_writers_.remove_if([](const auto& writer) { return writer->is_over(); });
+  if (writer_) {
+    writer_->end();
+    ended_writers_.push_back(std::move(writer_));
+  }
+  if (folder_.empty()) return;
+  if (ended_writers_.size() < kMostEndedWriters)
+    writer_ = std::make_unique<TensorBoardWriter>(folder_, on_failed_);
+  else
+    on_failed_("the event files of " + std::to_string(kMostEndedWriters) +
+               " ended jobs still hang in their file systems: check these, and restart the chief");
 }
 
 void Curves::add_point(Instant now, std::int64_t wall_nanoseconds, const JobStatus& status) {
@@ -134,7 +152,8 @@ void Curves::record(std::int64_t wall_nanoseconds, std::uint64_t step, const std
 }
 
 void Curves::write(std::int64_t wall_nanoseconds, std::string record) {
-  writer_.write(folder_, wall_nanoseconds, std::move(record));
+  if (!writer_) return;
+  writer_->write(wall_nanoseconds, std::move(record));
   is_recording_ = is_file_open_ = true;
 }
 

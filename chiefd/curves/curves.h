@@ -1,6 +1,6 @@
 // The curves of the current job: its loss, learning rate and speed by step. The status page shows them, and
-// TensorBoard's event files in the job's checkpoint folder record them. Only the chief's loop uses this class. A thread
-// of its own writes the event files (tensorboard_writer.h).
+// TensorBoard's event files in the job's checkpoint folder record them. Only the chief's loop uses this class. For each
+// job another thread writes the event files (tensorboard_writer.h).
 //
 // Keeps at most kMaxPoints points. It takes a point every 0.1 s in the first seconds of a job, and later one every
 // second. When there are too many, it drops every other point. The event files keep all points.
@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +34,12 @@ class Curves {
  public:
   static constexpr std::size_t kMaxPoints = 1000;
 
-  explicit Curves(std::function<void(const std::string&)> on_failed) : writer_(std::move(on_failed)) {}
+  // The most threads of jobs that have ended. They end soon, except on a file system that hangs. If there are so many,
+  // a job's event files aren't written.
+  static constexpr std::size_t kMostEndedWriters = 16;
+
+  // A thread calls `on_failed` with the reason if event files can't be written.
+  explicit Curves(std::function<void(const std::string&)> on_failed) : on_failed_(std::move(on_failed)) {}
 
   // Returns true if look() is due again.
   bool is_due(Instant now) const { return now >= next_; }
@@ -65,7 +72,11 @@ class Curves {
   void record(std::int64_t wall_nanoseconds, std::uint64_t step, const std::vector<Scalar>& scalars);
   void write(std::int64_t wall_nanoseconds, std::string record);
 
-  TensorBoardWriter writer_;
+  void change_writer();
+
+  const std::function<void(const std::string&)> on_failed_;
+  std::unique_ptr<TensorBoardWriter> writer_;                    // null: the job has no event files
+  std::list<std::unique_ptr<TensorBoardWriter>> ended_writers_;  // of former jobs
   std::optional<JobId> job_;
   std::string folder_;          // "": no event files
   bool is_recording_ = false;   // true: a record of this job was written

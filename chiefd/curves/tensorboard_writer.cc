@@ -13,22 +13,30 @@ constexpr Duration kLongestPause = std::chrono::seconds(30);
 
 }  // namespace
 
-TensorBoardWriter::TensorBoardWriter(std::function<void(const std::string&)> on_failed)
-    : on_failed_(std::move(on_failed)), thread_([this] { run(); }) {}
+TensorBoardWriter::TensorBoardWriter(std::string folder, std::function<void(const std::string&)> on_failed)
+    : folder_(std::move(folder)), on_failed_(std::move(on_failed)), thread_([this] {
+        run();
+        file_.reset();
+        is_over_ = true;
+      }) {}
 
 TensorBoardWriter::~TensorBoardWriter() {
+  end();
+  thread_.join();
+}
+
+void TensorBoardWriter::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
   }
   changed_.notify_one();
-  thread_.join();
 }
 
-void TensorBoardWriter::write(std::string folder, std::int64_t wall_nanoseconds, std::string record) {
+void TensorBoardWriter::write(std::int64_t wall_nanoseconds, std::string record) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({std::move(folder), wall_nanoseconds, std::move(record)});
+    waiting_.push_back({wall_nanoseconds, std::move(record)});
     if (waiting_.size() > kMaxWaiting) waiting_.pop_front();
   }
   changed_.notify_one();
@@ -50,21 +58,16 @@ void TensorBoardWriter::run() {
       pause = kShortestPause;
       continue;
     }
-    const std::string folder = entry.folder;
-    const auto has_other = [&] { return !waiting_.empty() && waiting_.back().folder != folder; };
-    if (is_ending_ || has_other()) {
-      std::erase_if(waiting_, [&](const Entry& waiting) { return waiting.folder == folder; });
-      continue;
-    }
+    if (is_ending_) return;
     if (waiting_.size() < kMaxWaiting) waiting_.push_front(std::move(entry));
-    changed_.wait_for(lock, pause, [&] { return is_ending_ || has_other(); });
+    changed_.wait_for(lock, pause, [this] { return is_ending_; });
     pause = std::min(2 * pause, kLongestPause);
   }
 }
 
 bool TensorBoardWriter::try_append(const Entry& entry) {
   if (entry.record.empty()) {
-    if (entry.folder == folder_) file_.reset();
+    file_.reset();
     return true;
   }
   const Status written = append(entry);
@@ -75,10 +78,9 @@ bool TensorBoardWriter::try_append(const Entry& entry) {
 }
 
 Status TensorBoardWriter::append(const Entry& entry) {
-  if (entry.folder != folder_ || (file_ && !file_->is_there())) file_.reset();
-  folder_ = entry.folder;
+  if (file_ && !file_->is_there()) file_.reset();
   if (!file_) {
-    Result<TensorBoardFile> created = TensorBoardFile::create(entry.folder, entry.wall_nanoseconds);
+    Result<TensorBoardFile> created = TensorBoardFile::create(folder_, entry.wall_nanoseconds);
     if (!created) return tl::unexpected(created.error());
     file_.emplace(std::move(*created));
   }

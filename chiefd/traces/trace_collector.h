@@ -43,7 +43,7 @@ class TraceCollector {
     std::set<TaskId> members{};  // the tasks that the job uses, also those that are lost
     std::set<TaskId> living{};   // those of them that are connected
   };
-  // Call it regularly while a job runs, and before hear().
+  // Call it regularly while a job runs, and before a task's first piece is heard.
   void watch(const RunningJob& job);
   void hear(Instant now, TaskId from, TraceEvents piece);
   void note(ChiefEvent event);

@@ -4,10 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -56,20 +54,31 @@ Result<std::string> write_trace_file(const TraceBook& book, std::int64_t wall_se
   return tl::unexpected(written.error());
 }
 
-TraceWriter::TraceWriter(Done done)
-    : done_(std::move(done)), work_(asio::make_work_guard(loop_)), thread_([this] {
-        daemon::name_thread("traces");
-        loop_.run();
-      }) {}
+TraceWriter::TraceWriter(Done done) : done_(std::move(done)) {}
 
 TraceWriter::~TraceWriter() {
-  work_.reset();
-  thread_.join();
+  for (Lane& lane : lanes_) lane.thread.join();
+}
+
+void TraceWriter::reap() {
+  lanes_.remove_if([](Lane& lane) {
+    if (!lane.is_over) return false;
+    lane.thread.join();
+    return true;
+  });
 }
 
 void TraceWriter::write(TraceBook book) {
-  asio::post(loop_, [this, shared = std::make_shared<TraceBook>(std::move(book))] {
-    done_(*shared, write_trace_file(*shared, daemon::wall_nanoseconds() / 1'000'000'000));
+  reap();
+  if (lanes_.size() >= kMostTraces)
+    return done_(book, fail(ErrorCode::kFailed, std::to_string(kMostTraces) +
+                                                    " earlier traces hang in their file systems: check these, and "
+                                                    "restart the chief"));
+  Lane& lane = lanes_.emplace_back();
+  lane.thread = std::thread([this, &lane, own = std::move(book)] {
+    daemon::name_thread("trace");
+    done_(own, write_trace_file(own, daemon::wall_nanoseconds() / 1'000'000'000));
+    lane.is_over = true;
   });
 }
 

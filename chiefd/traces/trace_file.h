@@ -1,11 +1,11 @@
 // The file of a trace, "trace-<Unix time>-steps-<first>-<last>.json" in the folder of TensorBoard's event files, and
-// the thread that writes it, so that the chief's loop never waits for a file system.
+// the threads that write such files, so that neither the chief's loop nor another trace waits for a file system.
 #pragma once
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <string>
 #include <thread>
 
@@ -21,7 +21,10 @@ Result<std::string> write_trace_file(const TraceBook& book, std::int64_t wall_se
 
 class TraceWriter {
  public:
-  // The thread calls `done`, so `done` must post to the chief's loop.
+  // The most traces that are being written at the same time. A further one isn't written.
+  static constexpr std::size_t kMostTraces = 16;
+
+  // A thread calls `done`, so `done` must post to the chief's loop.
   using Done = std::function<void(const TraceBook& book, const Result<std::string>& path)>;
   explicit TraceWriter(Done done);
   // Waits until all traces are written.
@@ -31,10 +34,14 @@ class TraceWriter {
   void write(TraceBook book);
 
  private:
+  struct Lane {
+    std::atomic<bool> is_over = false;
+    std::thread thread;
+  };
+  void reap();
+
   const Done done_;
-  asio::io_context loop_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::thread thread_;  // last
+  std::list<Lane> lanes_;  // one for each trace that is being written
 };
 
 }  // namespace disttrain::chiefd

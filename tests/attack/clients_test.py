@@ -41,6 +41,18 @@ class ClientsTest(AttackTest):
                 for _ in range(5):
                     self.now()
 
+    def test_client_that_waits_often_takes_one_place(self):
+        self.train()
+        with self.unharmed():
+            greedy, _ = self.client()
+            for _ in range(1100):
+                self.assertTrue(greedy.say(wire.status_request(wait_for_end=3600)))
+            for _ in range(1099):
+                self.assertIn(b'"state"', greedy.receive()[1])
+            other, _ = self.client()
+            other.say(wire.status_request(wait_for_end=1))
+            self.assertIn(b'"state"', other.receive()[1])
+
     def test_watchers_that_come_back_lock_nobody_out(self):
         """300 clients like `status -w`, more than there are seats: a client that loses its seat takes another one's."""
         self.train()

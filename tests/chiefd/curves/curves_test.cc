@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <mutex>
 #include <thread>
@@ -276,6 +277,24 @@ TEST(StatusPage, NeverShowsAnotherJobsCurve) {
   EXPECT_EQ(points_with({{"id", 1}}), 1u);
   EXPECT_EQ(points_with({{"id", 2}}), 0u);
   EXPECT_EQ(points_with({{"id", nullptr}}), 0u);
+}
+
+// The first job's folder can't be written, and the thread that finds this hangs.
+TEST(Curves, FolderThatHangsHoldsNoOtherJob) {
+  const EventFolder folder;
+  std::atomic<bool> hangs = false;
+  std::promise<void> let_go;
+  Curves curves([&](const std::string&) {
+    if (!hangs.exchange(true)) let_go.get_future().wait();
+  });
+  curves.look(kStart, kWall, status_at(1, folder.path() / "none"));
+  while (!hangs) std::this_thread::yield();
+  fs::create_directories(folder.path() / "digits");
+  JobStatus next = status_at(1, folder.path());
+  next.job = JobId(2);
+  curves.look(kStart + 1s, kWall, next);
+  while (!fs::exists(folder.path() / "digits/events")) std::this_thread::yield();
+  let_go.set_value();
 }
 
 }  // namespace

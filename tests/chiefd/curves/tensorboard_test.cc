@@ -104,11 +104,11 @@ TEST(TensorBoardWriter, FolderThatWasMovedAwayIsMadeAgain) {
   const EventFolder folder;
   const std::string events = folder.path() / "events";
   {
-    TensorBoardWriter writer([](const std::string& why) { ADD_FAILURE() << why; });
-    writer.write(events, kWall, "a");
+    TensorBoardWriter writer(folder.path() / "events", [](const std::string& why) { ADD_FAILURE() << why; });
+    writer.write(kWall, "a");
     ASSERT_TRUE(until([&] { return fs::exists(events) && folder.bytes("events").ends_with('a'); }));
     fs::rename(events, folder.path() / "away");
-    writer.write(events, kWall, "b");
+    writer.write(kWall, "b");
   }
   EXPECT_EQ(folder.bytes("away"), version_record(kWall) + "a");
   EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "b");
@@ -119,13 +119,13 @@ TEST(TensorBoardWriter, NothingIsLostByADiskThatWasFull) {
   const EventFolder folder;
   std::atomic<int> told = 0;
   {
-    TensorBoardWriter writer([&told](const std::string&) { ++told; });
+    TensorBoardWriter writer(folder.path() / "events", [&told](const std::string&) { ++told; });
     {
       const FullDisk full(10);
-      for (const char* record : {"a", "b", "c"}) writer.write(folder.path() / "events", kWall, record);
+      for (const char* record : {"a", "b", "c"}) writer.write(kWall, record);
       ASSERT_TRUE(until([&told] { return told > 0; }));
     }
-    writer.write(folder.path() / "events", kWall, "d");
+    writer.write(kWall, "d");
   }
   EXPECT_EQ(told, 1);
   EXPECT_EQ(folder.bytes("events"), version_record(kWall) + "abcd");
@@ -139,8 +139,8 @@ TEST(TensorBoardWriter, FullDiskIsRetriedSeldomHoweverManyRecordsWait) {
   std::atomic<int> told = 0;
   {
     const FullDisk full(10);
-    TensorBoardWriter writer([&told](const std::string&) { ++told; });
-    for (int i = 0; i < 1000; ++i) writer.write(folder.path() / "events", kWall, "x");
+    TensorBoardWriter writer(folder.path() / "events", [&told](const std::string&) { ++told; });
+    for (int i = 0; i < 1000; ++i) writer.write(kWall, "x");
     ASSERT_TRUE(until([&told] { return told > 0; }));
   }
   int files = 0;
@@ -156,29 +156,16 @@ TEST(TensorBoardWriter, FullDiskIsRetriedSeldomHoweverManyRecordsWait) {
   EXPECT_LT(files, 10);
 }
 
-TEST(TensorBoardWriter, FolderDoesNotWaitForAnotherThatCannotBeWritten) {
-  const EventFolder folder;
-  std::atomic<int> told = 0;
-  TensorBoardWriter writer([&told](const std::string&) { ++told; });
-  for (int i = 0; i < 1000; ++i) writer.write(folder.path() / "away/events", kWall, "x");
-  ASSERT_TRUE(until([&told] { return told > 0; }));
-  writer.write(folder.path() / "events", kWall, "a");
-  const std::string whole = version_record(kWall) + "a";
-  // This folder's file is complete, although records of the other folder still wait.
-  EXPECT_TRUE(until([&] { return fs::exists(folder.path() / "events") && folder.bytes("events") == whole; }));
-  EXPECT_FALSE(fs::exists(folder.path() / "away"));
-}
-
 TEST(TensorBoardWriter, CloseClosesTheFile) {
   const EventFolder folder;
   const std::string events = folder.path() / "events";
   {
-    TensorBoardWriter writer([](const std::string& why) { ADD_FAILURE() << why; });
-    writer.write(events, kWall, "a");
+    TensorBoardWriter writer(folder.path() / "events", [](const std::string& why) { ADD_FAILURE() << why; });
+    writer.write(kWall, "a");
     ASSERT_TRUE(until([&folder] { return folder.is_held(); }));
-    writer.close(events);
+    writer.close();
     ASSERT_TRUE(until([&folder] { return !folder.is_held(); }));
-    writer.write(events, kWall + 1, "b");
+    writer.write(kWall + 1, "b");
   }
   EXPECT_TRUE(folder.bytes("events").ends_with("b"));
 }

@@ -66,5 +66,23 @@ TEST_F(TraceFile, TheThreadTellsThePath) {
   EXPECT_TRUE(text.starts_with("digits " + book_.folder + "/trace-")) << text;
 }
 
+TEST_F(TraceFile, TraceThatHangsHoldsNoOther) {
+  std::promise<void> let_go;
+  std::promise<std::string> told;
+  TraceWriter writer([&](const TraceBook& book, const Result<std::string>& path) {
+    if (book.name == "hung")
+      let_go.get_future().wait();
+    else
+      told.set_value(path.value_or("failed"));
+  });
+  TraceBook hung = book_;
+  hung.name = "hung";
+  hung.steps = {5, 6};  // another file
+  writer.write(hung);
+  writer.write(book_);
+  EXPECT_NE(told.get_future().get(), "failed");
+  let_go.set_value();
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd
