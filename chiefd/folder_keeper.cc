@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -93,7 +94,8 @@ class FolderLane {
 
   void give(FolderWork work) {
     asio::post(loop_, [this, work = std::move(work)] {
-      done_(FolderDone{job_, work.ticket, std::visit([this](const auto& w) { return carry_out(w); }, work.work)});
+      done_(
+          FolderDone{job_, work.ticket, std::visit([this](const auto& w) { return try_to_carry_out(w); }, work.work)});
     });
   }
   void close() {
@@ -104,6 +106,17 @@ class FolderLane {
   bool is_over() const { return is_over_; }
 
  private:
+  // The size of what a folder holds is the user's choice. The chief goes on without it.
+  template <typename Work>
+  Result<FolderAnswer> try_to_carry_out(const Work& work) {
+    try {
+      return carry_out(work);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::kUnavailable,
+                  "the chief's host has no memory for the work on the job's checkpoint folder: give it more, or raise "
+                  "MemoryMax of the unit");
+    }
+  }
   template <typename Work>
   Result<FolderAnswer> carry_out(const Work& work) {
     constexpr bool kKeepsBest = std::is_same_v<Work, KeepBest>;

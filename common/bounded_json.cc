@@ -2,8 +2,9 @@
 
 namespace disttrain {
 
-bool is_nested_deeper(std::string_view text, int most) {
+bool exceeds_json_bounds(std::string_view text, int most_nesting, std::size_t most_values) {
   int depth = 0;
+  std::size_t commas = 0;
   bool is_in_string = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char character = text[at];
@@ -13,9 +14,11 @@ bool is_nested_deeper(std::string_view text, int most) {
     } else if (character == '"') {
       is_in_string = true;
     } else if (character == '[' || character == '{') {
-      if (++depth > most) return true;
+      if (++depth > most_nesting) return true;
     } else if (character == ']' || character == '}') {
       --depth;
+    } else if (character == ',') {
+      if (++commas > most_values) return true;
     }
   }
   return false;

@@ -31,6 +31,14 @@ TEST(BoundedJson, BracketsInStringsDontCount) {
   EXPECT_TRUE(parse_bounded_json("[\"\\\\\", " + nested(kMaxJsonNesting) + "]").is_discarded());
 }
 
+TEST(BoundedJson, TextOfTooManyValuesIsDiscarded) {
+  std::string text = "[0";
+  text.reserve(2 * kMaxJsonValues + 8);
+  for (std::size_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
+  EXPECT_FALSE(exceeds_json_bounds(text + "]", kMaxJsonNesting, kMaxJsonValues));
+  EXPECT_TRUE(parse_bounded_json(text + ",0]").is_discarded());
+}
+
 TEST(BoundedJson, TextThatIsntJsonIsDiscarded) {
   for (const char* text : {"", "]]]]", "{", "\"", "\"\\", "[1,]"})
     EXPECT_TRUE(parse_bounded_json(text).is_discarded()) << text;
