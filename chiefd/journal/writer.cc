@@ -27,8 +27,10 @@ JournalWriter::~JournalWriter() {
 void JournalWriter::write(Ticket ticket, Record record) {
   {
     const std::lock_guard lock(mutex_);
+    // After a record was dropped, none may be written: the journal would have a gap.
+    if (has_overflowed_) return;
     if (records_.size() >= kMaxWaiting) {
-      if (std::exchange(has_overflowed_, true)) return;
+      has_overflowed_ = true;
       asio::post(loop_, [handlers = handlers_] {
         if (handlers->on_failed)
           handlers->on_failed(
