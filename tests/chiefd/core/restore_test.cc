@@ -176,5 +176,25 @@ TEST_F(RecoveryTest, CheckpointWhoseAccountOfTheRecordsDoesntFitTheJobIsRefused)
             std::string::npos);
 }
 
+// In sync the step alone says where each worker is in its own order.
+TEST_F(RecoveryTest, CheckpointOfWorkersAtDifferentBatchesIsRefusedInSync) {
+  const auto state_with = [this](Mode mode, Step of_other) {
+    newest_ = restore_point(20);
+    newest_->batches = {{worker(0), newest_->step}, {worker(1), of_other}};
+    journal_ = {};
+    start_chief(2, 1);
+    hello_all();
+    JobConfig config = with_checkpoints();
+    config.data.sharding = Sharding::kNone;
+    config.train.mode = mode;
+    return status(submit(config));
+  };
+  EXPECT_NE(state_with(Mode::kSync, Step(20)).state, JobState::kFailed);
+  EXPECT_NE(state_with(Mode::kAsync, Step(7)).state, JobState::kFailed);
+  const JobStatus refused = state_with(Mode::kSync, Step(7));
+  EXPECT_EQ(refused.state, JobState::kFailed);
+  EXPECT_NE(refused.reason.find("set train.mode back"), std::string::npos) << refused.reason;
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

@@ -59,6 +59,14 @@ Status GenerationPlan::check_restore() const {
                       "data.sharding is \"none\"; the job now has batches of " +
                       std::to_string(own_batch),
                   "set train.batch_size and train.accumulate back");
+  // In sync the step says where each worker is in its own order.
+  const bool is_uneven =
+      std::ranges::any_of(restore_->batches, [this](const auto& worker) { return worker.second != restore_->step; });
+  if (has_own_order && setup_.is_sync() && is_uneven)
+    return refuse(
+        "train.mode = \"async\" or \"ssp\", in which each worker goes through data.sharding = \"none\" at its "
+        "own speed, so no step of \"sync\" says what the workers have still to train on",
+        "set train.mode back");
   if (restore_->records != 0 && restore_->records != described_->train_records)
     return refuse(std::to_string(restore_->records) + " training records; the data now has " +
                       std::to_string(described_->train_records),

@@ -16,8 +16,8 @@ Step at(const std::map<TaskId, Step>& clocks, TaskId worker) {
 
 // If data.sharding is "none", each worker goes through the whole data set in its own order. Returns how many batches
 // of it the task's earlier processes have done, by the parameters that the generation has. In sync each step has one
-// batch of each worker. In async and ssp the pacer counts them: those of the checkpoint with which the generation
-// begins, and those since.
+// batch of each worker (GenerationPlan::check_restore refuses other checkpoints). In async and ssp the pacer counts
+// them: those of the checkpoint with which the generation begins, and those since.
 Step batches_of(const JobFacts& job, const Member& worker) {
   if (job.setup.config().data.sharding != Sharding::kNone) return Step();
   if (job.setup.is_sync()) return job.progress.step();
