@@ -197,6 +197,19 @@ TEST_F(ReclaimTest, WorkerThatReconnectsWhileThePacerIsAskedIsToldToGoOn) {
   EXPECT_EQ(sent<StartJob>(worker(0)).back().generation, generation(job));
 }
 
+// The evaluating worker is gone, so another one evaluates from now on. It reconnects before it can have heard of it.
+TEST_F(ReclaimTest, WorkerThatReconnectsWhileThePacerIsAskedIsToldToEvaluate) {
+  JobConfig config = job_config("a");
+  config.evaluate.every_steps = 10;
+  train(config);
+  report_pacer(30, 0);
+  obedient_ = false;
+  restart_chief_without({worker(0)});
+  while (sent<SetEvaluator>(worker(1)).empty()) pass(milliseconds(100));
+  hello_again(worker(1));
+  EXPECT_EQ(sent<SetEvaluator>(worker(1)).size(), 2u);
+}
+
 TEST_F(ReclaimTest, WorkerThatIsLostBeforeTheTasksAreTogetherLeavesTheOthersLeasesInTheJournal) {
   const JobId job = train(job_config("a"));
   ask(job, worker(0));

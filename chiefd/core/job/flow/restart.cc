@@ -227,10 +227,12 @@ void on_hello(JobFacts& job, Turn& turn, const TaskHello& hello) {
   if (job.generation.is_owner(hello.member))
     turn.send(hello.member.task, AbandonCheckpoint{job.setup.id, job.generation.number(), turn.term.value << 32});
   if (job.stage.awaits_anyone()) {
-    repeat_to_ps(job, turn, hello.member);
-    // The worker's former connection may have lost the messages of reclaim_job().
-    if (job.workers.is_unfinished(hello.member) && !job.workers.is_joining(hello.member))
-      send_on(job, turn, hello.member);
+    // The task's former connection may have lost the messages of reclaim_job(). end_reclaim() asks a worker that joins
+    // to open the job.
+    if (job.workers.is_joining(hello.member))
+      repeat_to_ps(job, turn, hello.member);
+    else
+      repeat_in_training(job, turn, hello.member);
   }
   advance_reclaim(job, turn);
 }
