@@ -26,11 +26,13 @@
 namespace disttrain::chiefd::flow {
 namespace {
 
-// With job.on_worker_loss = "wait" the roster keeps lost workers, and no step is made without them. A job that is being
-// stopped waits for none of them, so the steps of the others must be able to end.
-void release_lost(JobFacts& job, Turn& turn) {
+// The steps of a job that is being stopped must be able to end, so none may need a worker that makes no more. With
+// job.on_worker_loss = "wait" the roster keeps lost workers. In sync a worker may have finished before the others.
+void release_absent(JobFacts& job, Turn& turn) {
   std::vector<Member> living = job.workers.roster().members;
-  std::erase_if(living, [&job](const Member& worker) { return job.workers.is_lost(worker); });
+  std::erase_if(living, [&job](const Member& worker) {
+    return job.workers.is_lost(worker) || (job.setup.is_sync() && !job.workers.is_unfinished(worker));
+  });
   if (living.empty() || living.size() == job.workers.roster().members.size()) return;
   change_roster(job, turn, std::move(living), std::nullopt);
 }
@@ -94,7 +96,7 @@ void give_steps_time(JobFacts& job, Instant now) {
 void end_steps(JobFacts& job, Turn& turn) {
   job.condition.explain(job.condition.end_reason() + "; the job waits for the workers to end their step");
   give_steps_time(job, turn.now);
-  release_lost(job, turn);
+  release_absent(job, turn);
   if (job.pauses.is_short()) check_quorum(job, turn);
   // A worker that has stopped never makes another step in this generation. So it must not stop before the record of the
   // stop is durable: after a restart the chief would go on with the job, and wait for this worker's steps for ever.
