@@ -109,6 +109,8 @@ TEST(Fault, OfACrashIsInTheThreadThatCrashed) {
   const std::string killed = "the trainer was killed by signal 11";
   EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, killed + helper + crashed).what, killed + " at a.py:11 in step");
   EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, killed + helper + other), (Fault{killed, false}));
+  EXPECT_EQ(chiefd::fault_of(ErrorCode::kUnavailable, killed + other), (Fault{killed, false}))
+      << "the rest was cut off";
 }
 
 }  // namespace

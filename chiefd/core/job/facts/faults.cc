@@ -93,7 +93,10 @@ std::string crash_place_in(std::string_view text) {
   const std::size_t stack = text.find(kStack, current == std::string_view::npos ? 0 : current);
   if (stack == std::string_view::npos) return "";
   const bool are_several = text.find(kStack, stack + kStack.size()) != std::string_view::npos;
-  if (are_several && current == std::string_view::npos) return "";
+  // The stack of another thread may be the only one that was kept. That of a thread alone begins with "Stack".
+  const std::size_t head = text.rfind('\n', stack) + 1;
+  const bool is_of_another = text.substr(head, stack - head).find("Thread 0x") != std::string_view::npos;
+  if (current == std::string_view::npos && (are_several || is_of_another)) return "";
   for (const std::string_view line : lines_of(text.substr(stack)))
     if (const auto place = place_in(line)) return *place;
   return "";
