@@ -61,6 +61,21 @@ TEST_F(AbsenceTest, JobWithoutALimitWaitsForItsPsUntilTheyAreBack) {
   EXPECT_TRUE(status(job).absences.empty());
 }
 
+// Other ps tasks get 10 times heartbeat.timeout to take the shards.
+TEST_F(AbsenceTest, WaitForPsIsToldToLastAsLongAsItDoes) {
+  JobConfig config = on_both_ps();
+  config.job.ps_timeout = seconds(5);
+  const JobId job = train(config);
+  kill_all_ps();
+  pass(seconds(3));
+  EXPECT_NE(event(kStillWaiting).find("the job fails if this takes 9.9 s (job.ps_timeout)"), std::string::npos)
+      << event(kStillWaiting);
+  pass(seconds(6));
+  EXPECT_EQ(status(job).state, JobState::kPaused);
+  pass(seconds(2));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+}
+
 TEST_F(AbsenceTest, WaitForPsIsReportedBeforeItFailsTheJob) {
   JobConfig config = on_both_ps();
   config.job.ps_timeout = seconds(40);

@@ -23,13 +23,20 @@ std::string absence_limit_text(const JobFacts& job) {
   const std::string key = key_of(wait.role);
   if (!wait.limit) return "the job waits until this is over (" + key + " sets no limit)";
   const bool is_extended = wait.since > job.absences.since.at(wait.role);
-  // Other ps tasks get the time to take the shards first (rules::overdue_absence).
-  const Duration least =
-      wait.role == Role::kPs && !job.stage.is(Stage::kGather) ? 2 * job.setup.timeouts.silent_ps : Duration::zero();
+  Duration limit = *wait.limit;
+  std::string more;
+  if (wait.role == Role::kPs && job.stage.is(Stage::kRegather)) {
+    const Instant regathered = job.rollbacks.current()->gathers_since + 2 * job.setup.timeouts.silent_ps;
+    limit = std::max(limit, regathered - wait.since);
+  } else if (wait.role == Role::kPs && !job.stage.is(Stage::kGather)) {
+    // The ps may come back at first. Then other ps tasks get the time to take its shards (rules::overdue_absence).
+    limit = std::max(limit, job.setup.timeouts.silent_ps);
+    more = ", and up to " + format_duration(2 * job.setup.timeouts.silent_ps) +
+           " more for other ps tasks to take the shards";
+  }
   return "the job fails if " +
          std::string(is_extended ? "the workers that get ready make no progress for " : "this takes ") +
-         format_duration(std::max(*wait.limit, least)) + " (" + key +
-         (*wait.limit < least ? ", and at least 10 times heartbeat.timeout)" : ")");
+         format_duration(limit) + " (" + key + more + ")";
 }
 
 }  // namespace disttrain::chiefd::views
