@@ -152,15 +152,15 @@ Result<FolderAnswer> JobFolder::find(std::uint64_t mark, const std::string& comm
   const auto is_committed = [&committed](const checkpoint::Found& there) { return there.path == committed; };
   const auto newest = checkpoint::open_newest(files_, path_, broken_, damaged_);
   if (!newest.has_value()) return tl::unexpected(newest.error());
-  answer.broken = std::exchange(broken_, {});
-  if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
-    answer.broken.insert(answer.broken.begin(), committed + " was committed, but is gone");
   if (newest->has_value()) {
     Result<std::string> unchecked = check_columns(files_, **newest, columns);
     if (!unchecked) return tl::unexpected(unchecked.error());
     answer.warning = std::move(*unchecked);
     answer.newest = restore_point(**newest);
   }
+  answer.broken = std::exchange(broken_, {});
+  if (!committed.empty() && std::ranges::none_of(*found, is_committed) && !checkpoint::is_set_aside(files_, committed))
+    answer.broken.insert(answer.broken.begin(), committed + " was committed, but is gone");
   answer.kept = list();  // only now, because a damaged checkpoint may have been set aside
   if (answer.newest || !answer.broken.empty()) return answer;
   const auto aside = checkpoint::list_set_aside(files_, path_);
@@ -176,9 +176,11 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (!lock_) {
     directory_ = work.directory;
     path_ = directory_ + "/" + work.name;
-    const auto aside = checkpoint::set_strays_aside(files_, path_, own_files());
+    std::vector<std::string> said;
+    const Status aside = checkpoint::set_strays_aside(files_, path_, said, own_files());
+    for (std::string& stray : said)
+      if (std::ranges::find(strays_, stray) == strays_.end()) strays_.push_back(std::move(stray));
     if (!aside) return tl::unexpected(aside.error());
-    for (const std::string& said : *aside) append_sentence(strays_, said);
     auto lock = checkpoint::lock_job_folder(files_, work.directory, work.name);
     if (!lock) return tl::unexpected(lock.error());
     lock_ = std::move(*lock);
@@ -205,9 +207,11 @@ Result<FolderAnswer> JobFolder::carry_out(const OpenFolder& work) {
   if (!answer) return answer;
   answer->program_warning = open_program(work.program);
   answer->evaluations = std::move(evaluations.evaluations);
-  std::string warning = std::exchange(strays_, "");
-  for (const std::string& more : {answer->warning, evaluations.warning})
-    if (!more.empty()) append_sentence(warning, more);
+  strays_.push_back(answer->warning);
+  strays_.push_back(evaluations.warning);
+  std::string warning;
+  for (const std::string& said : std::exchange(strays_, {}))
+    if (!said.empty()) append_sentence(warning, said);
   answer->warning = std::move(warning);
   return answer;
 }
@@ -234,17 +238,19 @@ Status JobFolder::read_evaluations(FolderAnswer& answer, bool was_used) const {
   if (best && !table && table.error().code != ErrorCode::kData) return unreadable(table.error());
   Result<KeptEvaluations> of_best = table ? evaluations_of_best(table->metadata, path_) : tl::unexpected(table.error());
   if (!of_best) {
+    if (was_used) return {};
     append_sentence(answer.warning,
                     "the job compares its evaluations anew, because those of the earlier job in its "
                     "folder are lost: " +
                         lost);
     return {};
   }
+  answer.evaluations = std::move(*of_best);
+  if (was_used) return {};
   append_sentence(answer.warning,
                   "of the evaluations of the earlier job in its folder, the job knows only the best one, "
                   "from " +
                       path + ": " + lost);
-  answer.evaluations = std::move(*of_best);
   return {};
 }
 

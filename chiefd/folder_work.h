@@ -71,7 +71,7 @@ class JobFolder {
   // While this lock is held, retention doesn't remove the checkpoint that checkpoint.init_from names.
   std::unique_ptr<checkpoint::InputFile> init_lock_;
   // A work that fails keeps here what it has set aside. The next answer tells it.
-  std::string strays_;
+  std::vector<std::string> strays_;
   std::vector<std::string> broken_;
   // Damaged checkpoints that the chief couldn't set aside, because it may not write to the folder.
   std::set<std::string> damaged_;

@@ -94,24 +94,24 @@ Result<EntryKind> kind_behind(Files& files, const std::string& path) {
   return tl::unexpected(target.error());
 }
 
-// Renames an entry that isn't ours. Returns the new name.
-Result<std::string> set_stray_aside(Files& files, const std::string& job_folder, const std::string& name) {
+// Renames an entry that isn't ours. `new_name` is set once it is renamed.
+Status set_stray_aside(Files& files, const std::string& job_folder, const std::string& name, std::string& new_name) {
   const std::string begin = kStray + name.substr(name.starts_with(".") ? 1 : 0);
   for (std::uint32_t number = 1; number <= kMostStrays; ++number) {
     const std::string aside = begin + (number == 1 ? "" : "-" + std::to_string(number));
     const Result<EntryKind> kind = files.kind_of(job_folder + "/" + aside);
     if (!kind) return tl::unexpected(kind.error());
     if (*kind != EntryKind::kNone) continue;
-    if (Status renamed = files.rename(job_folder + "/" + name, job_folder + "/" + aside); !renamed)
-      return tl::unexpected(renamed.error());
-    return aside;
+    if (Status renamed = files.rename(job_folder + "/" + name, job_folder + "/" + aside); !renamed) return renamed;
+    new_name = aside;
+    return {};
   }
   return fail(ErrorCode::kConfig,
               job_folder + " has " + std::to_string(kMostStrays) + " entries " + begin + "-... already: remove them");
 }
 
-// Returns the new name.
-Result<std::string> set_aside_as_broken(Files& files, const std::string& path) {
+// `new_name` is set once it is renamed, also if the folder can't be synced then.
+Status set_aside_as_broken(Files& files, const std::string& path, std::string& new_name) {
   const std::string folder = parent_of(path);
   const Result<std::vector<std::string>> there = list_set_aside(files, folder);
   if (!there) return tl::unexpected(there.error());
@@ -119,9 +119,9 @@ Result<std::string> set_aside_as_broken(Files& files, const std::string& path) {
   std::string aside = folder + "/" + kBroken + name_in(path);
   for (int n = 2; std::find(there->begin(), there->end(), aside) != there->end(); ++n)
     aside = folder + "/" + kBroken + name_in(path) + "-" + std::to_string(n);
-  if (Status renamed = files.rename(path, aside); !renamed) return tl::unexpected(renamed.error());
-  if (Status synced = files.sync_directory(folder); !synced) return tl::unexpected(synced.error());
-  return name_in(aside);
+  if (Status renamed = files.rename(path, aside); !renamed) return renamed;
+  new_name = name_in(aside);
+  return files.sync_directory(folder);
 }
 
 Status clear_leftovers(Files& files, const std::string& job_folder) {
@@ -132,11 +132,14 @@ Status clear_leftovers(Files& files, const std::string& job_folder) {
     const std::string path = job_folder + "/" + name;
     const Result<EntryKind> kind = files.kind_of(path);
     if (!kind) return tl::unexpected(kind.error());
+    // The renaming of a checkpoint that is being removed may not be synced (see remove_checkpoint).
+    if (is_going(name))
+      if (Status synced = files.sync_directory(job_folder); !synced) return synced;
     const Status removed = *kind == EntryKind::kFolder ? remove_all(files, path) : Status();
     if (!removed && !holds_folder(files, path)) return removed;
     if (removed && *kind == EntryKind::kFolder) continue;
-    if (const Result<std::string> aside = set_stray_aside(files, job_folder, name); !aside)
-      return tl::unexpected(aside.error());
+    std::string new_name;
+    if (Status aside = set_stray_aside(files, job_folder, name, new_name); !aside) return aside;
   }
   return {};
 }
@@ -263,12 +266,11 @@ Result<std::unique_ptr<InputFile>> lock_job_folder(Files& files, const std::stri
   return lock;
 }
 
-Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder,
-                                                  const std::vector<std::string>& more_files) {
+Status set_strays_aside(Files& files, const std::string& job_folder, std::vector<std::string>& said,
+                        const std::vector<std::string>& more_files) {
   const Result<std::vector<std::string>> names = files.list(job_folder);
-  if (!names && names.error().code == ErrorCode::kNoInput) return std::vector<std::string>();
+  if (!names && names.error().code == ErrorCode::kNoInput) return {};
   if (!names) return tl::unexpected(names.error());
-  std::vector<std::string> said;
   for (const std::string& name : *names) {
     const std::optional<EntryKind> ours = kind_of_ours(name, more_files);
     if (!ours) continue;
@@ -284,20 +286,21 @@ Result<std::vector<std::string>> set_strays_aside(Files& files, const std::strin
     if (*kind == *ours || *kind == EntryKind::kNone) continue;
     const std::string what = path + " is " + text_of(*kind) + "; expected " + text_of(*ours);
     // It counts as a damaged checkpoint. Otherwise the job would begin anew, as if the folder had never had one.
-    const Result<std::string> aside =
-        parse_checkpoint_name(name) ? set_aside_as_broken(files, path) : set_stray_aside(files, job_folder, name);
-    if (!aside && name == kCurvesName) {  // the job goes on without curves
+    std::string new_name;
+    const Status aside = parse_checkpoint_name(name) ? set_aside_as_broken(files, path, new_name)
+                                                     : set_stray_aside(files, job_folder, name, new_name);
+    if (!new_name.empty()) said.push_back(what + ": it was renamed to " + new_name);
+    if (aside) continue;
+    if (!new_name.empty()) return aside;
+    if (name == kCurvesName) {  // the job goes on without curves
       said.push_back(what + ", so the job has no curves, and it can't be set aside: " + aside.error().message);
       continue;
     }
     // A folder that can't be changed stays as it is, so there is no use in trying again.
-    const bool may_pass = !aside && aside.error().code == ErrorCode::kFailed;
-    if (!aside)
-      return fail(may_pass ? ErrorCode::kFailed : ErrorCode::kConfig,
-                  what + ", and it can't be set aside: " + aside.error().message);
-    said.push_back(what + ": it was renamed to " + *aside);
+    return fail(aside.error().code == ErrorCode::kFailed ? ErrorCode::kFailed : ErrorCode::kConfig,
+                what + ", and it can't be set aside: " + aside.error().message);
   }
-  return said;
+  return {};
 }
 
 Status write_token(Files& files, const std::string& job_folder, std::uint64_t token) {
@@ -425,8 +428,8 @@ Result<std::optional<OpenCheckpoint>> open_newest(Files& files, const std::strin
 }
 
 Status set_aside(Files& files, const std::string& path) {
-  const Result<std::string> aside = set_aside_as_broken(files, path);
-  return aside ? Status() : tl::unexpected(aside.error());
+  std::string new_name;
+  return set_aside_as_broken(files, path, new_name);
 }
 
 Result<std::vector<std::string>> list_set_aside(Files& files, const std::string& job_folder) {

@@ -51,11 +51,11 @@ inline constexpr const char* kCurvesName = "events";
 // Something of another kind than ours may have one of our names in a job's folder: a folder ".token", a FIFO
 // ".tmp-1-1", a socket ".lock". It would make each attempt to use the name fail, so this function renames it to
 // ".stray-...", and what has a checkpoint's name to ".broken-...". It does the same with a link ".tmp-1-1", and with a
-// link that leads nowhere. Returns one sentence for each. Changes nothing if the folder is missing. Fails if such an
-// entry, other than kCurvesName, can't be renamed: with kFailed if a retry may help, otherwise with kConfig.
-// `more_files`: the names of the caller's own files in the folder.
-Result<std::vector<std::string>> set_strays_aside(Files& files, const std::string& job_folder,
-                                                  const std::vector<std::string>& more_files = {});
+// link that leads nowhere. Adds one sentence for each to `said`, also if it fails later. Changes nothing if the folder
+// is missing. Fails if such an entry, other than kCurvesName, can't be renamed: with kFailed if a retry may help,
+// otherwise with kConfig. `more_files`: the names of the caller's own files in the folder.
+Status set_strays_aside(Files& files, const std::string& job_folder, std::vector<std::string>& said,
+                        const std::vector<std::string>& more_files = {});
 
 // These functions check that the chief and every ps see the same folder. The chief writes its mark, a number that is
 // new for each generation, into the folder; these functions call it the token. Each ps then checks that the token is

@@ -167,7 +167,7 @@ TEST_F(FolderWorkTest, TheFolderKeepsWhatEvaluationsFound) {
     files_.content("/c/small/evaluations.json")
         .assign(reinterpret_cast<const std::byte*>(damaged.data()),
                 reinterpret_cast<const std::byte*>(damaged.data()) + damaged.size());
-    const auto anew = open(second);
+    const auto anew = open("");
     ASSERT_TRUE(anew) << anew.error().message;
     EXPECT_FALSE(anew->evaluations);
     EXPECT_NE(anew->warning.find("/c/small/evaluations.json"), std::string::npos) << anew->warning;
@@ -193,7 +193,10 @@ TEST_F(FolderWorkTest, BestCheckpointIsKnownWithoutTheFileOfEvaluations) {
     ASSERT_TRUE(answer) << answer.error().message;
   }
   const auto check = [&](const std::string& how) {
-    const auto opened = open(newest);
+    const auto known = open(newest);
+    ASSERT_TRUE(known) << how << ": " << known.error().message;
+    EXPECT_EQ(known->warning, "") << how << ": a restarted chief knows them from its journal";
+    const auto opened = open("");
     ASSERT_TRUE(opened) << how << ": " << opened.error().message;
     ASSERT_TRUE(opened->evaluations) << how << ": " << opened->warning;
     ASSERT_EQ(opened->evaluations->found.best.size(), 1u) << how;
@@ -206,6 +209,25 @@ TEST_F(FolderWorkTest, BestCheckpointIsKnownWithoutTheFileOfEvaluations) {
   check("damaged");
   ASSERT_TRUE(files_.remove_file("/c/small/evaluations.json"));
   check("gone");
+}
+
+TEST_F(FolderWorkTest, StrayIsToldThoughTheFolderCantBeSyncedAtFirst) {
+  saved(5);
+  const std::string newest = "/c/small/gen-1-step-00000000000000000009";
+  ASSERT_TRUE(checkpoint::write_text(files_, newest, "no folder"));
+  JobFolder folder(files_, [] { return std::int64_t{0}; });
+  const OpenFolder work{"/c", "small", false, 7, ""};
+  files_.fault = [](checkpoint::MemoryFiles::Op op, const std::string& path) -> std::optional<Error> {
+    if (op == checkpoint::MemoryFiles::Op::kSyncDirectory && path == "/c/small")
+      return Error{ErrorCode::kFailed, "can't sync " + path};
+    return std::nullopt;
+  };
+  EXPECT_FALSE(folder.carry_out(work));
+  files_.fault = nullptr;
+  const auto opened = folder.carry_out(work);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const std::string told = newest + " is a file; expected a folder: it was renamed to .broken-";
+  EXPECT_NE(opened->warning.find(told), std::string::npos) << opened->warning;
 }
 
 TEST_F(FolderWorkTest, EvaluationsThatCantBeReadArentLost) {
@@ -471,6 +493,23 @@ TEST_F(ProgramInFolderTest, CheckpointsKeepTheColumnsAndRefuseJobsWithOthers) {
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::kConfig);
   EXPECT_NE(other.error().message.find("data.columns.country"), std::string::npos) << other.error().message;
+}
+
+TEST_F(ProgramInFolderTest, DamagedCheckpointIsToldThoughTheOneBeforeCantBeUsedEither) {
+  const auto with_words = [](const std::vector<std::string>& words) {
+    return checkpoint::encode_columns({{.name = "country", .words = words}});
+  };
+  ASSERT_TRUE(open_with(""));
+  columns_ = with_words({"de", "fr"});
+  ASSERT_TRUE(commit(model_));
+  const auto newest = commit(model_);
+  ASSERT_TRUE(newest) << newest.error().message;
+  files_.content(newest->path + "/" + checkpoint::kManifestName).resize(3);
+  EXPECT_FALSE(folder_.carry_out(FindNewest{7, "", with_words({"de", "it"})}));
+  const auto found = folder_.carry_out(FindNewest{7, "", columns_});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->broken.size(), 1u);
+  EXPECT_NE(found->broken[0].find(newest->path), std::string::npos) << found->broken[0];
 }
 
 TEST_F(ProgramInFolderTest, AJobThatGoesOnWithDamagedColumnsIsWarned) {

@@ -99,14 +99,17 @@ TEST_F(DiskFilesTest, EntriesOfAnotherKindAtOurNamesAreSetAside) {
   std::filesystem::create_symlink("nowhere", job + "/.token-new");
   ASSERT_EQ(::mkfifo((job + "/events").c_str(), 0600), 0);
   std::filesystem::create_directories(job + "/.tmp-old/inside");  // not a name of ours
-  const auto said = set_strays_aside(files_, job, {"evaluations.json"});
-  ASSERT_TRUE(said) << said.error().message;
-  EXPECT_EQ(said->size(), 7u);
-  EXPECT_EQ(said->front(),
+  std::vector<std::string> said;
+  const Status aside = set_strays_aside(files_, job, said, {"evaluations.json"});
+  ASSERT_TRUE(aside) << aside.error().message;
+  EXPECT_EQ(said.size(), 7u);
+  EXPECT_EQ(said.front(),
             job + "/.lock is neither a file nor a folder; expected a file: it was renamed to .stray-lock");
   EXPECT_TRUE(std::filesystem::exists(job + "/.stray-token/inside"));
   EXPECT_EQ(list_set_aside(files_, job)->size(), 1u) << "what had a checkpoint's name counts as a damaged one";
-  EXPECT_TRUE(set_strays_aside(files_, job)->empty());
+  said.clear();
+  EXPECT_TRUE(set_strays_aside(files_, job, said));
+  EXPECT_TRUE(said.empty());
 
   const auto lock = lock_job_folder(files_, folder_, "job");
   ASSERT_TRUE(lock) << lock.error().message;
@@ -122,11 +125,12 @@ TEST_F(DiskFilesTest, TooManyStraysOfANameArentTriedAgain) {
   std::filesystem::create_directory(job + "/.stray-token");
   for (int number = 2; number <= 1000; ++number)
     std::filesystem::create_directory(job + "/.stray-token-" + std::to_string(number));
-  const auto said = set_strays_aside(files_, job);
-  ASSERT_FALSE(said);
-  EXPECT_EQ(said.error().code, ErrorCode::kConfig);
-  EXPECT_NE(said.error().message.find("has 1000 entries .stray-token-... already: remove them"), std::string::npos)
-      << said.error().message;
+  std::vector<std::string> said;
+  const Status aside = set_strays_aside(files_, job, said);
+  ASSERT_FALSE(aside);
+  EXPECT_EQ(aside.error().code, ErrorCode::kConfig);
+  EXPECT_NE(aside.error().message.find("has 1000 entries .stray-token-... already: remove them"), std::string::npos)
+      << aside.error().message;
 }
 
 TEST_F(DiskFilesTest, LeftoversThatNoAttemptLeavesAreSetAside) {
@@ -148,10 +152,11 @@ TEST_F(DiskFilesTest, FilesBehindALinkAreNeverRemoved) {
   ASSERT_TRUE(write_text(files_, folder_ + "/theirs/thesis", "text"));
   link(".tmp-1-1");
   link(".del-gen-1-step-00000000000000000005");
-  const auto said = set_strays_aside(files_, job);
-  ASSERT_TRUE(said) << said.error().message;
-  ASSERT_EQ(said->size(), 2u);
-  EXPECT_EQ(said->back(), job + "/.tmp-1-1 is a symbolic link; expected a folder: it was renamed to .stray-tmp-1-1");
+  std::vector<std::string> said;
+  const Status aside = set_strays_aside(files_, job, said);
+  ASSERT_TRUE(aside) << aside.error().message;
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said.back(), job + "/.tmp-1-1 is a symbolic link; expected a folder: it was renamed to .stray-tmp-1-1");
   link(".tmp-1-1");
   link(".tmp-1-2/inside");
   ASSERT_TRUE(begin_attempt(files_, job, Generation(1), 3));
@@ -171,7 +176,9 @@ TEST_F(DiskFilesTest, CheckpointBehindALinkIsReadAndOnlyTheLinkRemoved) {
   const std::string old = save(files_, job, layout, 1, 10, 1, 1).value();
   std::filesystem::rename(old, folder_ + "/archive/old");
   std::filesystem::create_symlink("../archive/old", old);
-  EXPECT_TRUE(set_strays_aside(files_, job)->empty());
+  std::vector<std::string> said;
+  EXPECT_TRUE(set_strays_aside(files_, job, said));
+  EXPECT_TRUE(said.empty());
   EXPECT_TRUE(open_checkpoint(files_, old));
   ASSERT_TRUE(save(files_, job, layout, 1, 20, 1, 2));
   const auto removed = retain(files_, job, Retention{1, 0, ""});

@@ -170,6 +170,25 @@ TEST_F(JobFolderTest, RetentionKeepsThePinnedOnes) {
   EXPECT_EQ(names(), std::vector<std::string>{"gen-1-step-00000000000000000040"});
 }
 
+// The chief dies, or a disk fails, before the renaming of a checkpoint that is being removed is synced. What the next
+// attempt removes of it must not be missing under the old name.
+TEST_F(JobFolderTest, CrashAfterALeftoverWasRemovedBringsBackNoPartOfIt) {
+  const std::string path = saved(1, 10);
+  files_.assume_durable();
+  ASSERT_TRUE(files_.rename(path, "/job/.del-gen-1-step-00000000000000000010"));
+  ASSERT_TRUE(begin_attempt(files_, "/job", Generation(1), 7));
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Random random(seed);
+    const auto left = files_.after_crash(files_.operations(), random);
+    const auto names = list_checkpoints(*left, "/job");
+    for (const Found& found : *names) {
+      const auto open = open_checkpoint(*left, found.path);
+      ASSERT_TRUE(open) << "seed " << seed << ": " << open.error().message;
+      EXPECT_TRUE(verify_files(*left, found.path, open->manifest)) << "seed " << seed;
+    }
+  }
+}
+
 TEST_F(JobFolderTest, RetentionNeverRemovesTheLastGoodOne) {
   saved(1, 10);
   saved(1, 20);
