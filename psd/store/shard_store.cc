@@ -464,13 +464,14 @@ bool ShardStore::mix_state(std::span<const update::WeightedGradientOf<T>> pushed
                            std::span<T> out) {
   if (weight == T{0}) return true;
   if (state_rule_ == StateRule::kLowestRank && !DISTTRAIN_MUTANT(kLowestRankIgnored)) pushed = pushed.first(1);
-  T total = 0;
-  for (const auto& part : pushed) total += part.weight;
+  // In double, because the mean of equal whole numbers up to 2^24 must be that number.
+  double total = 0;
+  for (const auto& part : pushed) total += static_cast<double>(part.weight);
   bool is_small = true;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    T sum = 0;
-    for (const auto& part : pushed) sum += part.weight * part.values[i];
-    const T mean = pushed.size() == 1 ? pushed[0].values[i] : sum / total;
+    double sum = 0;
+    for (const auto& part : pushed) sum += static_cast<double>(part.weight) * static_cast<double>(part.values[i]);
+    const T mean = pushed.size() == 1 ? pushed[0].values[i] : static_cast<T>(sum / total);
     out[i] = weight == T{1} ? mean : values[i] + weight * (mean - values[i]);
     is_small = is_small && std::abs(out[i]) < update::kLarge<T>;
   }

@@ -80,13 +80,13 @@ void ShardTwin::update_part(const Part& part, std::size_t at, const update::Upda
   }
   if (job_.config.train.state == StateRule::kLowestRank) pushed.resize(1);
   for (std::size_t i = 0; i < values.size() && state_weight > T{0}; ++i) {
-    T sum = 0;
-    T total = 0;
+    double sum = 0;
+    double total = 0;
     for (const update::WeightedGradientOf<T>& one : pushed) {
-      sum += one.weight * one.values[i];
-      total += one.weight;
+      sum += static_cast<double>(one.weight) * static_cast<double>(one.values[i]);
+      total += static_cast<double>(one.weight);
     }
-    const T mean = pushed.size() > 1 ? sum / total : pushed.front().values[i];
+    const T mean = pushed.size() > 1 ? static_cast<T>(sum / total) : pushed.front().values[i];
     values[i] = state_weight == T{1} ? mean : values[i] + state_weight * (mean - values[i]);
   }
   average<T>(at, part.words, true);
