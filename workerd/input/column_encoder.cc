@@ -30,7 +30,7 @@ std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& colum
 }
 
 ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
-                             std::vector<std::string> missing)
+                             std::vector<std::string> missing, const std::string& target_taker)
     : missing_(std::move(missing)), missing_numbers_(missing_numbers(missing_)) {
   std::map<std::string, std::uint64_t> places;  // of each category
   std::size_t from = 0;
@@ -67,8 +67,8 @@ ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const Fi
       has_weights_ = true;
     } else {
       has_labels_ = true;
-      has_whole_labels_ =
-          section.normalise == Normalise::kNone && (!column.numbers.empty() || column.fitted->label.are_whole);
+      const bool are_whole = column.fitted->label.are_whole && target_taker.empty();
+      has_whole_labels_ = section.normalise == Normalise::kNone && (!column.numbers.empty() || are_whole);
     }
     columns_.push_back(std::move(column));
   }

@@ -14,6 +14,22 @@ namespace disttrain::input {
 
 namespace {
 
+constexpr CodePoint kByteOrderMark = 0xFEFF;
+
+// Whether a blank begins at byte `at` of the text. A byte that isn't UTF-8 begins none.
+bool is_blank_at(std::string_view text, std::size_t at) {
+  const CodePoint c = character_at(text, at);
+  return c >= 0 && (c == kByteOrderMark || is_whitespace(c));
+}
+
+// Where the last character of the text begins, which isn't empty.
+std::size_t begin_of_last(std::string_view text) {
+  constexpr std::size_t kMostBytes = 4;  // of a character
+  std::size_t at = text.size() - 1;
+  while (at > 0 && text.size() - at < kMostBytes && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
 std::string_view without_sign(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   return text;
@@ -25,6 +41,17 @@ bool is_nan(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view strip_blanks(std::string_view text) {
+  while (!text.empty() && is_blank_at(text, 0)) text.remove_prefix(character_bytes(text, 0));
+  while (!text.empty()) {
+    const std::size_t last = begin_of_last(text);
+    const bool is_whole = character_bytes(text, last) == text.size() - last;
+    if (!is_whole || !is_blank_at(text, last)) break;
+    text.remove_suffix(text.size() - last);
+  }
+  return text;
+}
 
 bool is_missing(std::string_view text, const std::vector<std::string>& missing) {
   if (text.empty() || is_nan(text)) return true;

@@ -10,12 +10,17 @@
 
 namespace disttrain::input {
 
-// Removes the blanks around the text: spaces, tabs, CR and LF.
+// Removes the blanks at the begin and at the end of the text. A blank is a character that Unicode calls white space,
+// such as a space, a tab, a line end or a no-break space, or U+FEFF, the byte order mark.
+std::string_view strip_blanks(std::string_view text);
+
+// The same. It is fast for texts without blanks around them, as nearly all are.
 inline std::string_view without_blanks(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
+  const auto may_be_blank = [](unsigned char byte) { return byte <= ' ' || byte >= 0x80; };
+  if (text.empty()) return text;
+  const bool may_have =
+      may_be_blank(static_cast<unsigned char>(text.front())) || may_be_blank(static_cast<unsigned char>(text.back()));
+  return may_have ? strip_blanks(text) : text;
 }
 
 // Whether the text, which has no blanks around it, means that there is no value: it is empty, one of `missing`

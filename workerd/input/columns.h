@@ -190,9 +190,10 @@ struct RowsOut {
 // Encodes the records of tables. Any thread may use it.
 class ColumnEncoder {
  public:
-  // `columns` and `fitted` must outlive this object. `missing` is data.missing.
+  // `columns` and `fitted` must outlive this object. `missing` is data.missing, and `target_taker` is
+  // Source::target_taker.
   ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
-                std::vector<std::string> missing);
+                std::vector<std::string> missing, const std::string& target_taker);
 
   // The number of values of a record in each array.
   std::uint64_t inputs() const { return inputs_; }
@@ -208,7 +209,8 @@ class ColumnEncoder {
   bool has_pixels() const { return has_pixels_; }
   bool has_labels() const { return has_labels_; }
   bool has_weights() const { return has_weights_; }
-  // Whether labels are whole numbers, such as classes. Otherwise they are float32.
+  // Whether labels are whole numbers, such as classes. Otherwise they are float32, and any finite number is one. A
+  // model that takes targets has such labels also if those of its training set happen to be whole.
   bool has_whole_labels() const { return has_whole_labels_; }
   // The names of the columns; "" for a column without a vocabulary.
   std::vector<std::string> unknown_names() const;

@@ -19,7 +19,8 @@ namespace disttrain::input {
 
 namespace {
 
-bool is_blank(char c) {
+// Whether the character may stand between a comma and a quote.
+bool is_csv_space(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
@@ -89,7 +90,7 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
   unquoted.clear();
   std::size_t at = 0;
   for (;;) {
-    while (at < record.size() && is_blank(record[at])) ++at;
+    while (at < record.size() && is_csv_space(record[at])) ++at;
     if (at < record.size() && record[at] == '"') {
       std::string text;
       for (++at;; ++at) {
@@ -101,15 +102,13 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
         text += record[at];
       }
       ++at;
-      while (at < record.size() && is_blank(record[at])) ++at;
+      while (at < record.size() && is_csv_space(record[at])) ++at;
       if (at < record.size() && record[at] != ',') return "text after the closing quote of a field, expected a comma";
       fields.push_back(without_blanks(unquoted.emplace_back(std::move(text))));
     } else {
       const std::size_t begin = at;
       at = std::min(record.find(',', begin), record.size());
-      std::size_t end = at;
-      while (end > begin && is_blank(record[end - 1])) --end;
-      const std::string_view field = record.substr(begin, end - begin);
+      const std::string_view field = without_blanks(record.substr(begin, at - begin));
       if (field.find('"') != std::string_view::npos) return "a quote within the field " + shown_text(field);
       fields.push_back(field);
     }
@@ -246,7 +245,7 @@ Result<CsvPart> read_csv(ByteSource& file) {
                                         ": begins as a text in UTF-16, expected UTF-8: convert it, for example by "
                                         "`iconv -f UTF-16 -t UTF-8`");
     if (first && record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // UTF-8 byte order mark
-    if (std::all_of(record.begin(), record.end(), is_blank)) continue;
+    if (std::all_of(record.begin(), record.end(), is_csv_space)) continue;
     if (!std::exchange(has_rows, true))
       if (const auto wrong = wrong_line_ends(record))
         return fail(ErrorCode::kData, file.path() + ":" + std::to_string(reader.line()) + ": " + *wrong);

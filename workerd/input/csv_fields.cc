@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "workerd/input/column_text.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {
 
 namespace {
 
-std::size_t skip_blanks(std::string_view row, std::size_t at) {
+std::size_t skip_spaces(std::string_view row, std::size_t at) {
   return std::min(row.find_first_not_of(" \t\r", at), row.size());
 }
 
@@ -17,7 +16,7 @@ std::size_t skip_blanks(std::string_view row, std::size_t at) {
 
 std::optional<std::string> wrong_line_ends(std::string_view first_row) {
   const std::size_t end = first_row.find('\r');
-  const bool has_more = end != std::string_view::npos && skip_blanks(first_row, end) < first_row.size();
+  const bool has_more = end != std::string_view::npos && skip_spaces(first_row, end) < first_row.size();
   // Within quotes a CR may be part of a name.
   if (!has_more || first_row.find('"') < end) return std::nullopt;
   return "a line that ends in CR alone, expected LF or CRLF: convert the file, for example by `tr '\\r' '\\n'`";
@@ -27,7 +26,7 @@ std::optional<CsvProblem> split_csv_row(std::string_view row, std::vector<CsvFie
   fields.clear();
   std::size_t at = 0;
   for (;;) {
-    at = skip_blanks(row, at);
+    at = skip_spaces(row, at);
     CsvField field;
     if (at < row.size() && row[at] == '"') {
       const std::size_t begin = ++at;
@@ -39,7 +38,7 @@ std::optional<CsvProblem> split_csv_row(std::string_view row, std::vector<CsvFie
         field.has_doubled_quotes = true;
       }
       field.text = row.substr(begin, at - begin);
-      at = skip_blanks(row, at + 1);
+      at = skip_spaces(row, at + 1);
       if (at < row.size() && row[at] != ',')
         return CsvProblem{"text after the closing quote of a field, expected a comma: correct the line", begin};
     } else {
@@ -50,7 +49,7 @@ std::optional<CsvProblem> split_csv_row(std::string_view row, std::vector<CsvFie
             "a quote within the field " + shown_text(row.substr(begin, at - begin)) + ": correct the line", begin};
       if (at < row.size() && row[at] == '\n')
         return CsvProblem{"a line end outside of quotes: correct the line", begin};
-      field.text = without_blanks(row.substr(begin, at - begin));
+      field.text = without_spaces(row.substr(begin, at - begin));
     }
     if (fields.size() == kMaxCsvFields)
       return CsvProblem{"more than " + std::to_string(kMaxCsvFields) + " fields: is data.format right?", at};

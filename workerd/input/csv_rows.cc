@@ -37,7 +37,7 @@ std::vector<std::string> names_of(const std::vector<CsvField>& fields) {
   std::vector<std::string> names;
   names.reserve(fields.size());
   for (const CsvField& field : fields) {
-    std::string& name = names.emplace_back(field.text);
+    std::string& name = names.emplace_back(field.is_quoted ? field.text : without_blanks(field.text));
     if (field.has_doubled_quotes) name.resize(copy_single_quotes(field.text, name.data()));
   }
   return names;
@@ -121,7 +121,7 @@ class RowReader {
     for (std::size_t w = 0; w < wanted_.size(); ++w) {
       const std::size_t c = header_.columns[w];
       const std::size_t begin = c == 0 ? 0 : ends_[c - 1] + 1;
-      const std::string_view field = without_blanks(row.substr(begin, ends_[c] - begin));
+      const std::string_view field = without_spaces(row.substr(begin, ends_[c] - begin));
       if (!take(r, w, field)) return wrong_value(r, place, w, field);
     }
     return {};
@@ -181,7 +181,7 @@ class RowReader {
         return number.has_value();
       }
       case ValueKind::kInteger: {
-        const std::optional<std::int64_t> number = integer_in(field);
+        const std::optional<std::int64_t> number = integer_in(without_blanks(field));
         column.integers[r] = number.value_or(0);
         return number.has_value();
       }
@@ -236,6 +236,11 @@ Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const
   std::size_t begin = first;
   std::string_view row;
   for (;;) {
+    if (begin >= kMaxCsvRecordBytes)
+      return bad_row(rest, 0, begin,
+                     "the file begins with " + std::to_string(begin) +
+                         " bytes of blank lines, expected a line with text before: is the file damaged, and is "
+                         "data.format right?");
     if (begin >= block.bytes.size()) {
       if (!block.is_last) return std::optional<CsvHeader>();
       header.bytes = block.bytes.size();

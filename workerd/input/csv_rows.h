@@ -1,9 +1,9 @@
 // Decodes csv files (RFC 4180) by blocks. Only the columns that the job uses are decoded.
 //
 // The first line is a header with the columns' names, unless all columns of the job are called by their number ("0" is
-// the first). Blanks around a field are dropped, and blank lines are skipped. A field in double quotes may contain
-// commas, doubled quotes and line ends. So only the begin of the file says where a row begins, and a block must begin
-// with one.
+// the first). Spaces and tabs around a field are dropped, and blank lines are skipped. A field in double quotes may
+// contain commas, doubled quotes and line ends. So only the begin of the file says where a row begins, and a block must
+// begin with one.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,8 @@
 
 namespace disttrain::input {
 
+inline constexpr std::size_t kMostCsvHeaderBytes = 2 * kMaxCsvRecordBytes;  // with blank lines before it
+
 // What the first line says about the rows of a file.
 struct CsvHeader {
   std::size_t bytes = 0;             // The first block of rows begins here, and on this line, from 1.
@@ -32,8 +34,9 @@ struct CsvHeader {
 bool is_csv_column_number(const std::string& name);
 
 // Reads the header of a block that begins with the file. Without a header line each wanted name is a number. Returns
-// nothing if the block has to be longer. Errors, kData: a wanted column isn't there or is there twice, quotes are
-// wrong, the line is longer than kMaxCsvRecordBytes, or the file is UTF-16.
+// nothing if the block has to be longer; one of kMostCsvHeaderBytes is long enough. Errors, kData: a wanted column
+// isn't there or is there twice, quotes are wrong, the line or the blank lines before it have more than
+// kMaxCsvRecordBytes, or the file is UTF-16.
 Result<std::optional<CsvHeader>> read_csv_header(const RecordBlock& block, const std::vector<WantedColumn>& wanted,
                                                  bool has_header);
 

@@ -19,7 +19,8 @@ CsvTables::CsvTables(ByteSource& file, const std::vector<WantedColumn>& wanted, 
       buffer_(std::min(kBlockBytes, file.most_content_bytes() + 1)) {}
 
 // Moves what isn't decoded yet to the begin of the buffer, and reads on behind it. A row that fills half of the buffer
-// doubles it. find_csv_rows() refuses rows that are too long, so the buffer stays small.
+// doubles it. find_csv_rows() refuses rows that are too long, and read_csv_header() blank lines without end, so the
+// buffer stays small.
 Status CsvTables::refill() {
   const std::size_t kept = end_ - begin_;
   if (kept > 0 && begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, kept);

@@ -1,5 +1,10 @@
 // Reads the records of files by their index. The records of a compressed file are one block, which is read from the
 // file's begin.
+//
+// A file may be changed after it was indexed without another size or time of modification, and the index may have only
+// a sample of it. The places of the records would then be wrong. In the formats tfrecord and webdataset the checksums
+// of records and members show that. Lines have none, so a reader finds the records in the bytes that it reads again,
+// which takes less time than to decode them, and compares their places.
 #pragma once
 
 #include <memory>

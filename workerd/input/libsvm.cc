@@ -146,8 +146,8 @@ std::optional<std::string> take_features(std::string_view line, const LibsvmShap
 Result<std::size_t> find_libsvm_lines(const RecordBlock& block, std::vector<RecordPlace>& records) {
   Result<std::size_t> covered = find_lines(block, records);
   std::erase_if(records, [&block](const RecordPlace& place) {
-    const std::string_view line = without_blanks(text_at(block, place));
-    return line.starts_with('#');
+    std::string_view line = text_at(block, place);
+    return next_word(line).starts_with('#');
   });
   return covered;
 }

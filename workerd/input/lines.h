@@ -12,7 +12,7 @@ namespace disttrain::input {
 inline constexpr std::size_t kMaxLineBytes = 64 * 1024 * 1024;
 
 // Replaces `records` by the places of the block's whole lines. Lines end with LF or CRLF, which aren't part of the
-// record; the last line of a file needs no end. Lines with nothing but blanks aren't records. A byte order mark at the
+// record; the last line of a file needs no end. Blank lines (is_blank_line()) aren't records. A byte order mark at the
 // begin of the file is skipped. Returns how many bytes of the block the lines cover with their ends. Errors, kData: a
 // line has more than kMaxLineBytes, or the file is UTF-16.
 Result<std::size_t> find_lines(const RecordBlock& block, std::vector<RecordPlace>& records);

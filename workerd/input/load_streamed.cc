@@ -79,6 +79,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   if (!records) return tl::unexpected(std::move(records.error()));
   StreamedOptions options{.columns = source.columns,
                           .missing = source.missing,
+                          .target_taker = source.target_taker,
                           .fitted = source.fitted,
                           .lengths = {},
                           .begin = source.begin,
@@ -98,7 +99,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
                                         ": a file was changed while it was read: start the job again when the files "
                                         "are complete");
   }
-  const ColumnEncoder encoder(source.columns, *options.fitted, source.missing);
+  const ColumnEncoder encoder(source.columns, *options.fitted, source.missing, source.target_taker);
   const std::string why_blocks = (*records)->needs_blocks();
   const bool needs_blocks = !why_blocks.empty();
   if (needs_blocks && encoder.has_pixels())

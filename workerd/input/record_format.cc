@@ -41,10 +41,14 @@ class TfRecordFormat final : public RecordFormat {
 // All files have the same header.
 class CsvFormat final : public RecordFormat {
  public:
-  CsvFormat(std::vector<WantedColumn> wanted, bool has_header) : wanted_(std::move(wanted)), has_header_(has_header) {}
+  CsvFormat(std::vector<WantedColumn> wanted, const FormatOptions& options)
+      : wanted_(std::move(wanted)),
+        has_header_(has_header_line(options.columns)),
+        max_expansion_(options.max_expansion),
+        is_cancelled_(options.is_cancelled) {}
 
   Status prepare(const std::string& first_path) override {
-    const Result<std::unique_ptr<FileReader>> file = FileReader::open(first_path);
+    const Result<std::unique_ptr<FileReader>> file = FileReader::open(first_path, is_cancelled_, max_expansion_);
     if (!file) return tl::unexpected(file.error());
     std::vector<std::byte> bytes;
     for (;;) {
@@ -89,12 +93,15 @@ class CsvFormat final : public RecordFormat {
   Status decode(const RecordBlock& block, std::span<const RecordPlace> records, Table& table) const override {
     return decode_csv_rows(block, records, header_, wanted_, table);
   }
-  std::size_t most_record_bytes() const override { return kMaxCsvRecordBytes; }
+  bool has_lines() const override { return true; }
+  std::size_t most_record_bytes() const override { return kMostCsvHeaderBytes; }
   std::size_t tail_bytes() const override { return 0; }
 
  private:
   const std::vector<WantedColumn> wanted_;
   const bool has_header_;
+  const std::uint64_t max_expansion_;
+  const IsCancelled is_cancelled_;
   CsvHeader header_;
 };
 
@@ -104,6 +111,7 @@ class LineFormat : public RecordFormat {
   Result<std::size_t> find(const RecordBlock& block, std::vector<RecordPlace>& records) const override {
     return find_lines(block, records);
   }
+  bool has_lines() const override { return true; }
   std::size_t most_record_bytes() const override { return kMaxLineBytes + 2; }
   std::size_t tail_bytes() const override { return 0; }
 };
@@ -218,7 +226,12 @@ class ImagesFormat final : public RecordFormat {
 }  // namespace
 
 FormatOptions format_options(const Source& source) {
-  return {source.format, source.columns, source.missing, source.may_lack_labels};
+  return {.format = source.format,
+          .columns = source.columns,
+          .missing = source.missing,
+          .may_lack_labels = source.may_lack_labels,
+          .max_expansion = source.max_expansion,
+          .is_cancelled = source.is_cancelled};
 }
 
 bool has_header_line(const std::vector<ColumnSection>& columns) {
@@ -231,7 +244,7 @@ std::unique_ptr<RecordFormat> make_record_format(const FormatOptions& options) {
   const std::vector<WantedColumn> wanted = wanted_columns(options.columns, options.missing);
   switch (options.format) {
     case DataFormat::kCsv:
-      return std::make_unique<CsvFormat>(wanted, has_header_line(options.columns));
+      return std::make_unique<CsvFormat>(wanted, options);
     case DataFormat::kTfrecord:
       return std::make_unique<TfRecordFormat>(wanted);
     case DataFormat::kLibsvm:

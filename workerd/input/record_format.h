@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,7 +22,7 @@ class RecordFormat {
   virtual ~RecordFormat() = default;
 
   // Learns from the first file of the data set what is common to all files, such as the header of csv files. Called
-  // once, before the other functions. Errors: those of FileReader, and kData.
+  // once, before the other functions. Errors: those of FileReader, and kData: as of find().
   virtual Status prepare(const std::string& first_path) = 0;
 
   // Replaces `records` by the places of the whole records in the block, and returns how many bytes of the block they
@@ -35,15 +36,20 @@ class RecordFormat {
 
   // Whether each file is one record, whatever its content is.
   virtual bool is_file_record() const { return false; }
+  // Whether a record begins where a line begins, and ends where one ends. Then find() finds the same records in a block
+  // that begins with one of them and ends with the line of another.
+  virtual bool has_lines() const { return false; }
   virtual std::size_t most_record_bytes() const = 0;
   virtual std::size_t tail_bytes() const = 0;
 };
 
 struct FormatOptions {
-  DataFormat format = DataFormat::kCsv;  // not idx, npy or text
-  std::vector<ColumnSection> columns;    // of [data.columns]
-  std::vector<std::string> missing;      // words that mean that a value is missing (column_text.h)
-  bool may_lack_labels = false;          // Source::may_lack_labels
+  DataFormat format = DataFormat::kCsv;         // not idx, npy or text
+  std::vector<ColumnSection> columns;           // of [data.columns]
+  std::vector<std::string> missing;             // words that mean that a value is missing (column_text.h)
+  bool may_lack_labels = false;                 // Source::may_lack_labels
+  std::uint64_t max_expansion = kMaxExpansion;  // of the compressed file that prepare() reads
+  IsCancelled is_cancelled;                     // while prepare() reads it
 };
 
 FormatOptions format_options(const Source& source);

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x3278646E69746444u;  // "Ddtindx2"; in version 1 samples weren't part of the key
 constexpr std::size_t kSampleBytes = 4096;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of a file that is hashed as a whole
 constexpr std::uint64_t kPlacesPerRead = 64 * 1024;
 
 struct Header {
@@ -118,7 +119,7 @@ class IndexFile {
   }
 
  private:
-  // The sizes, times and samples of all files, and the key of the index from them.
+  // The sizes and times of all files, and the key of the index from them and from the files' contents.
   Status read_sizes() {
     Hash key;
     key.add(static_cast<std::uint64_t>(options_.format));
@@ -135,29 +136,44 @@ class IndexFile {
       key.add(static_cast<std::uint64_t>(modified));
     }
     const std::size_t sampled = std::min(files_.size(), kMostSampled);
-    for (std::size_t i = 0; i < sampled; ++i)
-      if (Status ok = add_sample(files_[i * files_.size() / sampled], key); !ok) return ok;
+    // Where each file is a record, the index has only the sizes of the files.
+    std::uint64_t room = format_.is_file_record() ? 0 : kMostHashedBytes;
+    for (std::size_t i = 0; i < sampled; ++i) {
+      const IndexedFile& file = files_[i * files_.size() / sampled];
+      const bool is_whole = file.bytes <= room;
+      if (is_whole) room -= file.bytes;
+      if (Status ok = add_content(file, is_whole, key); !ok) return ok;
+    }
     key_ = key.value();
     return {};
   }
 
-  // A copy or a restored backup may have the size and the time of the file before it.
-  Status add_sample(const IndexedFile& about, Hash& key) const {
-    if (options_.is_cancelled && options_.is_cancelled())
-      return fail(ErrorCode::kTemporary, about.path + ": reading it was cancelled");
+  // Adds the whole content of a file, or its sample. A copy or a restored backup may have the size and the time of the
+  // file before it.
+  Status add_content(const IndexedFile& about, bool is_whole, Hash& key) const {
     const RegularFile opened = open_regular_file(about.path);
     if (!opened.file)
       return fail(opened.error == EACCES ? ErrorCode::kNoPermission : ErrorCode::kNoInput,
                   about.path + ": can't be read: " + opened.problem + "; expected a data file");
-    const std::uint64_t last = about.bytes - std::min<std::uint64_t>(about.bytes, kSampleBytes);
-    std::byte bytes[kSampleBytes];
-    for (const std::uint64_t at : {std::uint64_t{0}, last / 2, last}) {
-      const std::span<std::byte> sample(bytes, std::min<std::uint64_t>(about.bytes, kSampleBytes));
-      if (!read_whole(opened.file.get(), at, sample))
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(about.bytes, is_whole ? kPieceBytes : kSampleBytes));
+    const auto add = [&](std::uint64_t at) -> Status {
+      if (options_.is_cancelled && options_.is_cancelled())
+        return fail(ErrorCode::kTemporary, about.path + ": reading it was cancelled");
+      const auto piece = std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), about.bytes - at));
+      if (!read_whole(opened.file.get(), at, piece))
         return fail(ErrorCode::kNoInput, about.path + ": can't be read at byte " + std::to_string(at) +
                                              ": it is damaged, or was changed: fetch or copy it again");
-      key.add(sample.data(), sample.size());
+      key.add(piece.data(), piece.size());
+      return {};
+    };
+    const std::uint64_t last = about.bytes - bytes.size();
+    std::vector<std::uint64_t> places = {0, last / 2, last};
+    if (is_whole) {
+      places.clear();
+      for (std::uint64_t at = 0; at < about.bytes; at += bytes.size()) places.push_back(at);
     }
+    for (const std::uint64_t at : places)
+      if (Status ok = add(at); !ok) return ok;
     return {};
   }
 

@@ -6,9 +6,11 @@
 // The index's file has a header, a table of the data files, and 16 bytes for each record. It is written under a
 // temporary name and renamed, so other processes see a whole index or none. Its checksum covers all of it and is
 // compared when a job opens it, which reads it once (100 million records: 1.6 GB). It belongs to data files with
-// certain names, sizes, times of modification and samples: a hash of 4 KiB at the begin, in the middle and at the end
-// of each file, or of kMostSampled files among more of them. If one of them differs, or the format, or whether csv
-// files have a header, a new index is built.
+// certain names, sizes, times of modification and contents. If one of them differs, or the format, or whether csv files
+// have a header, a new index is built. To compare all contents would take as long as to build the index. So only
+// kMostHashedBytes of whole files are compared, and of larger files a sample: 4 KiB at the begin, in the middle and at
+// the end. Of more than kMostSampled files, only so many are compared. If another change keeps the size and the time of
+// a file, the readers of records find it (indexed_records.h).
 #pragma once
 
 #include <cstddef>
@@ -53,7 +55,8 @@ struct IndexOptions {
   std::function<bool()> is_cancelled;
 };
 
-inline constexpr std::size_t kMostSampled = 1000;  // files
+inline constexpr std::size_t kMostSampled = 1000;                           // files
+inline constexpr std::uint64_t kMostHashedBytes = std::uint64_t{64} << 20;  // of all files together
 
 // Any thread may read it.
 class RecordIndex {

@@ -42,7 +42,7 @@ struct StreamedDataset::Scratch {
 StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedOptions options)
     : source_(std::move(source)),
       options_(std::move(options)),
-      encoder_(options_.columns, *options_.fitted, options_.missing),
+      encoder_(options_.columns, *options_.fitted, options_.missing, options_.target_taker),
       blocks_(options_.memory),
       unknown_(encoder_.unknown_names().size()) {
   DISTTRAIN_CHECK_LT(options_.begin, options_.end);

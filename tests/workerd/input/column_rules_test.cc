@@ -501,6 +501,39 @@ TEST_P(ColumnRules, LabelsThatAreWords) {
     expect_refused(read(label(), std::string("a"), std::string("\xFC"), std::string("a")), "isn't UTF-8");
 }
 
+// Editors write a byte order mark, and web pages no-break spaces. As words, labels that are numbers would be sorted as
+// 1, 10, 2.
+TEST_P(ColumnRules, BlanksAroundATextAreDropped) {
+  const std::vector<std::string> blanks = {" ",          "\t",       "\r\n",         "\v",           "\f",
+                                           "\xC2\x85",   "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", "\xEF\xBB\xBF",
+                                           " \xC2\xA0\n"};
+  for (const std::string& blank : blanks) {
+    SCOPED_TRACE(testing::PrintToString(blank));
+    for (const std::string& ten : {blank + "10", "10" + blank, blank + blank + "10" + blank})
+      EXPECT_THAT(read(label(), std::string("2"), ten, std::string("1")).classes, ElementsAre(2, 10, 1));
+    EXPECT_THAT(read(label(), std::string("b"), blank + "a" + blank, std::string("b")).classes, ElementsAre(1, 0, 1));
+    EXPECT_THAT(read(label({"b", "a"}), std::string("b"), "a" + blank, std::string("b")).classes, ElementsAre(0, 1, 0));
+    expect_word(blank + "red" + blank, "red");
+    expect_word(blank, "");
+    expect_number(numeric(), blank + "1.5" + blank, 1.5F, std::string("2.5"));
+    expect_number(numeric_or(7), blank + "?" + blank, 7, std::string("2.5"));
+    expect_refused(read(label(), std::string("2"), blank, std::string("1")), "no label in column 'a'");
+  }
+}
+
+TEST_P(ColumnRules, BlanksWithinATextAndOtherCharactersAreKept) {
+  expect_word(std::string("a\xC2\xA0z"), "a\xC2\xA0z");
+  const std::string zero_width = "\xE2\x80\x8B";
+  EXPECT_THAT(read(category({"red", zero_width + "red"}), std::string("red"), zero_width + "red", std::string("red"))
+                  .categories,
+              ElementsAre(1, 2, 1));
+  EXPECT_THAT(read(bytes(4), std::string("xy"), std::string("\xC2\xA0y"), std::string("xy")).tokens,
+              ElementsAre('x', 'y', 0, 0, 0xC2, 0xA0, 'y', 0, 'x', 'y', 0, 0));
+  if (format() == DataFormat::kJsonl || format() == DataFormat::kParquet) return;  // their strings are UTF-8
+  for (const char* piece : {"\xA0", "\xC2", "\xC2\xA0\xA0"})
+    expect_refused(read(label(), std::string("a"), std::string("a") + piece, std::string("a")), "isn't UTF-8");
+}
+
 TEST_P(ColumnRules, LabelEmptyNullNanAndMissingWords) {
   const Cell word = std::string("2");
   for (const auto& [cell, other] : std::vector<std::pair<Cell, Cell>>{{std::string(), word},
@@ -522,6 +555,39 @@ TEST_P(ColumnRules, LabelsOfNumbersAndWordsAreRefused) {
     expect_refused(read(label(), std::string("2"), std::string(text), std::string("3")), "isn't a number, expected");
   expect_refused(read(label(), std::string("cat"), std::string("3"), std::string("cat")),
                  "is a number, expected a word");
+}
+
+// The training set of a regression may happen to have whole numbers only.
+TEST_P(ColumnRules, TestSetOfARegressionMayHaveAnyNumbers) {
+  const auto write = [this](const std::string& name, const std::vector<double>& labels) {
+    std::vector<Record> records;
+    for (const double label : labels) records.push_back({{"a", label}, {"key", std::int64_t{0}}});
+    write_records(format(), folder_ / name, records);
+  };
+  write("file", {0, 1, 2, 3});
+  write("fractions", {3, 0.5, -1});
+  write("below", {3, -1});
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+    if (format() == DataFormat::kParquet && memory == 1) continue;
+    Source regression = source_of({label(), numeric("key")}, memory);
+    regression.target_taker = "model.loss = \"mse\"";
+    const auto training = load_dataset(regression);
+    ASSERT_TRUE(training) << training.error().message;
+    EXPECT_THAT(given_of(training).targets, ElementsAre(0, 1, 2, 3));
+    regression.fitted = (*training)->fitted_columns();
+    Source classes = regression;
+    classes.target_taker.clear();
+    const auto given = [](Source source, const std::string& files) {
+      source.files = files;
+      return given_of(load_dataset(source));
+    };
+    EXPECT_EQ(given(regression, "fractions").error, "");
+    EXPECT_THAT(given(regression, "fractions").targets, ElementsAre(3, 0.5F, -1));
+    EXPECT_THAT(given(regression, "below").targets, ElementsAre(3, -1));
+    EXPECT_THAT(given(classes, "file").classes, ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(given(classes, "fractions").error, HasSubstr("isn't a whole number as those of the training set"));
+    EXPECT_THAT(given(classes, "below").error, HasSubstr("isn't a class, a whole number of at least 0"));
+  }
 }
 
 // A model of one output with the loss mse takes no classes.

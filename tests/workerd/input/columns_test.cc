@@ -6,6 +6,7 @@
 
 #include "common/config/columns.h"
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/csv.h"
 #include "workerd/input/unlabelled_dataset.h"
 
 namespace disttrain::input {
@@ -176,6 +177,31 @@ TEST_F(ColumnsTest, ManyBlocksGiveTheSameAsOne) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(x[i], static_cast<float>(i));
     ASSERT_EQ(w[i], static_cast<std::int64_t>(i % 7) + 1);
+  }
+}
+
+// Such a file, compressed, could fill the memory.
+TEST_F(ColumnsTest, FileOfBlankLinesIsRefusedHoweverItIsRead) {
+  columns_ = {number("x"), label("k")};
+  const std::string lines(kMaxCsvRecordBytes + 1, '\n');
+  for (const std::string& text : {lines, lines + lines + "x,k\n1,0\n"}) {
+    folder_.write("a.csv", text);
+    for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+      Source source = source_of();
+      source.memory = memory;
+      expect_error(source, ErrorCode::kData, {"a.csv:", "bytes of blank lines, expected a line with text before"});
+    }
+  }
+}
+
+TEST_F(ColumnsTest, BlankLinesBehindTheHeaderAreSkipped) {
+  columns_ = {number("x"), label("k")};
+  const std::string lines(kMaxCsvRecordBytes + 1, '\n');
+  folder_.write("a.csv", "\n\nx,k\n1,0\n" + lines + "2,1\n");
+  for (const std::uint64_t memory : {std::uint64_t{1} << 30, std::uint64_t{1}}) {
+    Source source = source_of();
+    source.memory = memory;
+    EXPECT_THAT(inputs(*load(source)), ElementsAre(1, 2));
   }
 }
 

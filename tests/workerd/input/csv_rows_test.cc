@@ -50,6 +50,17 @@ TEST_F(CsvRows, BecomeColumns) {
   EXPECT_THAT(table_.columns[1].lengths, IsEmpty());
 }
 
+// The kind of the column says what becomes of them.
+TEST_F(CsvRows, BlanksOfUnicodeBelongToAFieldAndNotToAName) {
+  ASSERT_EQ(read("\xC2\xA0w,x\xC2\xA0\n \xC2\xA0"
+                 "a\f ,\xEF\xBB\xBF"
+                 "1\v\n"),
+            "");
+  EXPECT_THAT(table_.columns[0].bytes, ElementsAre("\xC2\xA0"
+                                                   "a\f"));
+  EXPECT_THAT(table_.columns[1].floats, ElementsAre(1));
+}
+
 TEST_F(CsvRows, QuotesMayHoldCommasQuotesAndLineEnds) {
   ASSERT_EQ(read("w,x\n\"a,\n\"\"\"\"b\" ,1\n\"\",2\n\"c\"\"\",3\n"), "");
   EXPECT_THAT(table_.columns[0].bytes, ElementsAre("a,\n\"\"b", "", "c\""));
@@ -131,6 +142,20 @@ TEST_F(CsvRows, HeaderMayNeedALongerBlock) {
   }
   EXPECT_EQ(read_csv_header(block_of(content), kWanted, true)->value().bytes, content.size());
   EXPECT_EQ(read_csv_header(block_of("\n"), kWanted, true)->value().fields, 0U);
+}
+
+TEST_F(CsvRows, BlankLinesBeforeTheHeaderHaveALimit) {
+  const std::string most(kMaxCsvRecordBytes - 1, '\n');
+  const std::string good = most + "w,x\na,1\n";
+  EXPECT_EQ(read_csv_header(block_of(good), kWanted, true)->value().fields, 2U);
+  EXPECT_FALSE(read_csv_header(block_of(most, false), kWanted, true)->has_value());
+  for (const std::string begin : {"", "\xEF\xBB\xBF"})
+    for (const std::string more : {"\n", "\nw,x\na,1\n"})
+      for (const bool is_last : {false, true}) {
+        const std::string content = begin + most + more;
+        EXPECT_THAT(error_of(read_csv_header(block_of(content, is_last), kWanted, true)),
+                    HasSubstr(" bytes of blank lines, expected a line with text before"));
+      }
 }
 
 // The naive twin of find_csv_rows(): a state for each byte.

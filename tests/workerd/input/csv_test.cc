@@ -119,6 +119,22 @@ TEST_F(Csv, BlanksAndLineEndsWithinQuotesDoNotMatter) {
   expect_bad("1,0\n1,\" \"\n", {"a.csv:2:", "no label"});
 }
 
+TEST_F(Csv, BlanksOfUnicodeDoNotMatter) {
+  const auto numbers = load_text(
+      "\xEF\xBB\xBF\xC2\xA0"
+      "a,k\n\xC2\xA0"
+      "1,\xEF\xBB\xBF"
+      "10\n2\v,\"9\f\"\n3,\xE3\x80\x80"
+      "2\n");
+  ASSERT_NE(numbers, nullptr);
+  EXPECT_EQ(all_rows(*numbers).inputs, (Floats{1, 2, 3}));
+  EXPECT_EQ(all_rows(*numbers).labels, (Labels{10, 9, 2}));
+  EXPECT_EQ(load_text("1,cat\xC2\xA0\n1,cat\n1,\"\xEF\xBB\xBF"
+                      "cat\"\n")
+                ->label_names(),
+            (std::vector<std::string>{"cat"}));
+}
+
 TEST_F(Csv, WholeNumbersWrittenWithAPointAreLabels) {
   EXPECT_EQ(all_rows(*load_text("1,3.0\n1,0\n")).labels, (Labels{3, 0}));
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -88,6 +89,23 @@ class Streamed : public testing::Test {
     EXPECT_EQ(gather<std::int64_t>(a, indices, 2, DType::kInt64, 1),
               gather<std::int64_t>(b, indices, 2, DType::kInt64, 1));
     EXPECT_EQ(gather<float>(a, indices, 2, DType::kFloat32, 3), gather<float>(b, indices, 2, DType::kFloat32, 3));
+  }
+
+  // Swaps two lines of different lengths near a quarter of the file, whose size and time of modification stay the same,
+  // as after `touch -r`. Returns the number of lines before them.
+  std::uint64_t swap_lines(const std::string& name) const {
+    const std::filesystem::path path = folder_ / name;
+    const auto time = std::filesystem::last_write_time(path);
+    std::string text = read_whole(path);
+    const std::size_t first = text.find('\n', text.size() / 4) + 1;
+    const std::size_t second = text.find('\n', first) + 1;
+    const std::size_t end = text.find('\n', second) + 1;
+    EXPECT_NE(second - first, end - second);
+    const auto at = [&text](std::size_t byte) { return text.begin() + static_cast<std::ptrdiff_t>(byte); };
+    std::rotate(at(first), at(second), at(end));
+    folder_.write(name, text);
+    std::filesystem::last_write_time(path, time);
+    return static_cast<std::uint64_t>(std::count(text.begin(), at(first), '\n'));
   }
 
   std::vector<std::string> index_files() const {
@@ -335,6 +353,88 @@ TEST_F(Streamed, FilesThatDifferOnlyInTheirContentHaveAnIndexEach) {
   std::filesystem::last_write_time(data, time);
   (void)load(source_of(1));
   EXPECT_EQ(index_files().size(), 2U);
+}
+
+// The samples of a large file are its first, middle and last 4 KiB.
+TEST_F(Streamed, FilesThatDifferOnlyBetweenTheirSamplesHaveAnIndexEach) {
+  write_files(2, 5000);
+  const auto before = load(source_of(1));
+  swap_lines("part-1.csv");
+  const auto after = load(source_of(1));
+  EXPECT_EQ(index_files().size(), 2U);
+  EXPECT_NE(before->hash(), after->hash());
+  expect_equal(*load(source_of(1 << 30)), *after, all_of(10'000));
+}
+
+// The record would begin within a line, and its values would be wrong without an error. A file that is too large to be
+// compared as a whole may be changed so between two jobs, too.
+TEST_F(Streamed, LineThatIsNotWhereItsIndexHasItIsAnError) {
+  struct Lines {
+    DataFormat format;
+    std::string number;  // the columns' names in the file
+    std::string label;
+    std::string line_end;
+    std::string content;
+    std::uint64_t headers = 0;
+  };
+  std::vector<Lines> files = {{DataFormat::kCsv, "x", "k", "\n", "w,x,k\n", 1},
+                              {DataFormat::kCsv, "1", "2", "\r\n", "\xEF\xBB\xBF"},
+                              {DataFormat::kCsv, "1", "2", "\n", ""},
+                              {DataFormat::kJsonl, "x", "k", "\r\n", ""},
+                              {DataFormat::kLibsvm, "features", "label", "\n", ""}};
+  constexpr std::uint64_t kRecords = 1000;
+  for (std::uint64_t i = 0; i < kRecords; ++i) {
+    const std::string x = std::to_string(i);
+    const std::string k = std::to_string(i % 3);
+    const std::string w(1 + i % 7, 'w');
+    const std::string quoted = "\"" + w + (i > kRecords / 2 && i % 5 == 0 ? "\n" : "") + "\"";
+    for (Lines& file : files) {
+      file.content += file.format == DataFormat::kCsv ? quoted + "," + x + "," + k
+                      : file.format == DataFormat::kJsonl
+                          ? R"({"w": ")" + w + R"(", "x": )" + x + R"(, "k": )" + k + "}"
+                          : k + " 1:" + x + " # " + w;
+      if (i + 1 < kRecords) file.content += file.line_end;
+    }
+  }
+  for (const Lines& file : files) {
+    SCOPED_TRACE(testing::PrintToString(file.content.substr(0, 30)));
+    folder_.write("lines", file.content);
+    Source source = input::source(file.format, folder_, "lines");
+    source.columns = {column_of("x", ColumnKind::kNumeric), column_of("k", ColumnKind::kLabel)};
+    source.columns[0].from = file.number;
+    source.columns[1].from = file.label;
+    source.columns[1].vocabulary = {"0", "1", "2"};
+    source.memory = 1;
+    const auto dataset = load(source);
+    ASSERT_NE(dataset, nullptr);
+    ASSERT_EQ(dataset->records(), kRecords);
+    EXPECT_EQ(gather_error(*dataset, all_of(kRecords)), "");
+    for (std::uint64_t record = 0; record < kRecords; ++record) ASSERT_EQ(gather_error(*dataset, {record}), "");
+    const std::uint64_t first = swap_lines("lines") - file.headers;
+    const auto wrong = [](std::uint64_t record) {
+      return AllOf(HasSubstr("lines\", record " + std::to_string(record) + ": isn't where the index has it"),
+                   HasSubstr("remove the index (.disttrain-*.index)"));
+    };
+    for (const std::uint64_t record : {first, first + 1}) EXPECT_THAT(gather_error(*dataset, {record}), wrong(record));
+    EXPECT_THAT(gather_error(*dataset, all_of(kRecords)), wrong(first));
+    for (const std::uint64_t record : {first - 1, first + 2, kRecords - 1})
+      EXPECT_EQ(gather_error(*dataset, {record}), "") << "this line wasn't moved";
+  }
+}
+
+// Also if each record begins and ends at a line.
+TEST_F(Streamed, LineMoreThanTheIndexHasIsAnError) {
+  write_files(1, 100);
+  const auto dataset = load(source_of(1));
+  const std::filesystem::path path = folder_ / "part-0.csv";
+  const auto time = std::filesystem::last_write_time(path);
+  std::string text = read_whole(path);
+  text[text.find("\n51,www,") + 5] = '\n';
+  folder_.write("part-0.csv", text);
+  std::filesystem::last_write_time(path, time);
+  for (const std::vector<std::uint64_t>& records : {std::vector<std::uint64_t>{51}, {0, 1, 50, 51, 52}, all_of(100)})
+    EXPECT_THAT(gather_error(*dataset, records), HasSubstr("part-0.csv\", record 51: isn't where the index has it"));
+  EXPECT_EQ(gather_error(*dataset, {50, 52}), "");
 }
 
 TEST_F(Streamed, PipeIsAnErrorAndNotAWaitForEver) {

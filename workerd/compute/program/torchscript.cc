@@ -10,6 +10,11 @@
 
 #include <functional>
 #include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/check.h"
 #include "common/printable.h"
@@ -54,13 +59,6 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// Adds a tensor if it isn't one of `tensors` under another name.
-void add(const at::Tensor& tensor, std::vector<at::Tensor>& tensors) {
-  for (const at::Tensor& other : tensors)
-    if (other.is_same(tensor)) return;
-  tensors.push_back(tensor);
-}
-
 class TorchScript final : public TorchProgram {
  public:
   TorchScript(std::shared_ptr<program::Package> package, std::uint32_t threads)
@@ -76,14 +74,18 @@ class TorchScript final : public TorchProgram {
     std::map<std::string, at::Tensor> tensors;
     for (const auto& parameter : module_.named_parameters()) tensors.emplace(parameter.name, parameter.value);
     for (const auto& buffer : module_.named_buffers()) tensors.emplace(buffer.name, buffer.value);
+    std::map<std::string_view, std::vector<std::string_view>> names;  // of each variable, its own name first
+    for (const VariableSpec& variable : sidecar_.model.variables) names[variable.name] = {variable.name};
+    for (const auto& [alias, name] : sidecar_.aliases) names[name].push_back(alias);
     for (std::uint32_t v = 0; v < sidecar_.model.variables.size(); ++v) {
       const VariableSpec& variable = sidecar_.model.variables[v];
       Bound bound;
-      std::vector<std::string> names = {variable.name};
-      for (const auto& [alias, name] : sidecar_.aliases)
-        if (name == variable.name) names.push_back(alias);
-      for (const std::string& name : names)
-        if (const auto found = tensors.find(kModel + name); found != tensors.end()) add(found->second, bound.tensors);
+      std::set<const at::TensorImpl*> known;  // a tensor may have several names
+      for (const std::string_view name : names[variable.name]) {
+        const auto found = tensors.find(kModel + std::string(name));
+        if (found != tensors.end() && known.insert(found->second.unsafeGetTensorImpl()).second)
+          bound.tensors.push_back(found->second);
+      }
       if (bound.tensors.empty() || static_cast<std::uint64_t>(bound.tensors[0].numel()) != element_count(variable))
         return fail(ErrorCode::kData, package_->path() + ": the saved module has no variable " + variable.name +
                                           " of this size; export the model again");

@@ -7,6 +7,7 @@
 #include <limits>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -155,12 +156,17 @@ class ParquetRecords::Reader final : public RecordReader {
     std::vector<Status> done(parts_.size());
     {
       std::vector<std::jthread> others;
-      for (std::size_t i = 1; i < parts_.size(); ++i)
-        others.emplace_back([&done, &read_part, i] {
-          use_crash_stack();
-          done[i] = read_part(i);
-        });
+      try {
+        while (others.size() + 1 < parts_.size())
+          others.emplace_back([&done, &read_part, i = others.size() + 1] {
+            use_crash_stack();
+            done[i] = read_part(i);
+          });
+      } catch (const std::system_error&) {
+        // The system refuses a thread. This one reads the other parts.
+      }
       done[0] = read_part(0);
+      for (std::size_t i = others.size() + 1; i < parts_.size(); ++i) done[i] = read_part(i);
     }
     for (Status& status : done)
       if (!status) return std::move(status);
