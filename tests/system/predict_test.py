@@ -2,10 +2,11 @@
 import ast
 import gzip
 import math
+import os
 import struct
 import unittest
 
-from harness import DIGITS, SystemTest
+from harness import BIN, DIGITS, SystemTest
 
 CHECKPOINT = '[checkpoint]\ndirectory = "checkpoints"\nat_end = true\n'
 LABELS = list(gzip.open(DIGITS / "t10k-labels-idx1-ubyte.gz").read()[8:])
@@ -82,6 +83,15 @@ class PredictTest(SystemTest):
         with gzip.open(DIGITS / "train-labels-idx1-ubyte.gz") as labels:
             self.assertEqual(len(read_npy(self.folder / "outputs.npy")), len(labels.read()) - 8)
 
+    def test_folder_that_may_not_be_written_is_named(self):
+        self.train()
+        shut = self.folder / "shut"
+        shut.mkdir(mode=0o555)
+        as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+        outcome = self.finish(self.start_command(*as_user, BIN / "disttrain", "predict", "checkpoints/quick", shut / "outputs.npy"))
+        self.assertEqual(outcome.code, 77, outcome)
+        self.assertIn(f"make the folder {shut} writable", outcome.err)
+
     def test_mistakes_are_named(self):
         self.train()
         for out, options, code, words in (
@@ -99,6 +109,10 @@ class PredictTest(SystemTest):
                 self.assertEqual(result.code, code, result)
                 self.assertIn(words, result.err)
                 self.assertFalse((self.folder / out).exists())
+        (self.folder / "taken.npy").mkdir()
+        result = self.predict("taken.npy")
+        self.assertEqual(result.code, 64, result)
+        self.assertIn("it is a folder", result.err)
         result = self.run_program("disttrain", "predict", "checkpoints/other", "outputs.npy")
         self.assertEqual(result.code, 66, result)
 

@@ -56,6 +56,9 @@ Result<OutputsFile> OutputsFile::open(const std::string& path, std::uint64_t row
   if (!is_npy(path) && !is_parquet(path) && place.extension() != kCsv)
     return fail(ErrorCode::kUsage,
                 "can't write predictions to " + path + ": expected a file NAME.npy, NAME.csv or NAME.parquet");
+  std::error_code ignored;
+  if (std::filesystem::is_directory(place, ignored))
+    return fail(ErrorCode::kUsage, "can't write predictions to " + path + ": it is a folder; name a file");
   OutputsFile file(
       path, (place.parent_path() / ("." + place.filename().string() + ".tmp-" + std::to_string(::getpid()))).string(),
       rows);

@@ -18,7 +18,7 @@ class OutputsFile {
   // `rows` is the number of rows that add() will bring in all. The name's end chooses the format: ".npy" (float32,
   // version 1.0 of numpy's format), ".csv" (a head line "output_0,output_1,..." and as many digits as the values need)
   // or
-  // ".parquet" (columns of float32 with the same names). Fails with kUsage for any other name.
+  // ".parquet" (columns of float32 with the same names). Fails with kUsage for any other name, and for a folder.
   static Result<OutputsFile> open(const std::string& path, std::uint64_t rows);
   ~OutputsFile();
   OutputsFile(OutputsFile&& other) noexcept;

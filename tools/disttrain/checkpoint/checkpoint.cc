@@ -1,6 +1,9 @@
 #include "tools/disttrain/checkpoint/checkpoint.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -17,9 +20,14 @@ std::string absolute_path(const std::string& path) {
 Status check_folder_of(const std::string& out) {
   const fs::path folder = fs::path(out).parent_path();
   std::error_code ignored;
-  if (fs::is_directory(folder, ignored)) return {};
-  return fail(ErrorCode::kNoInput,
-              "can't write " + out + ": there is no folder " + folder.string() + "; make it first");
+  if (!fs::is_directory(folder, ignored))
+    return fail(ErrorCode::kNoInput,
+                "can't write " + out + ": there is no folder " + folder.string() + "; make it first");
+  // `out` is made beside its place, and then renamed.
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return fail(ErrorCode::kNoPermission, "can't write " + out + ": " + std::generic_category().message(errno) +
+                                            "; make the folder " + folder.string() +
+                                            " writable, or choose another one");
 }
 
 Result<std::vector<checkpoint::Found>> checkpoints_in(checkpoint::Files& files, const std::string& folder) {

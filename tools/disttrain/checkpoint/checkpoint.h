@@ -14,7 +14,8 @@ namespace disttrain::cli {
 // Makes a path absolute, without a slash at its end, because checkpoint::Files expects such paths.
 std::string absolute_path(const std::string& path);
 
-// Fails with kNoInput if the folder in which a verb is to make `out` doesn't exist. `out` is absolute.
+// Fails with kNoInput if the folder in which a verb is to make `out` doesn't exist, and with kNoPermission if this user
+// can't write into it. `out` is absolute.
 Status check_folder_of(const std::string& out);
 
 // Returns the checkpoints that a folder holds, or none. The folder may be a checkpoint itself, a job's folder with its

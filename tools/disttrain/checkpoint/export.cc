@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "common/checkpoint/disk_files.h"
@@ -177,12 +178,20 @@ Status write(const CheckpointExportOptions& options, const fs::path& out, const 
   if (!open) return tl::unexpected(open.error());
   const Result<std::optional<program::Sidecar>> sidecar = program::kept_program(files, *open);
   if (!sidecar.has_value()) return tl::unexpected(sidecar.error());
+  // Without a step program nobody knows the dtype of the trainer's buffers: whole numbers are stored as float32, too,
+  // and half precision doesn't have them.
+  const bool is_half = options.dtype == "f16" || options.dtype == "bf16";
+  std::set<std::string> states;
+  if (!*sidecar && is_half)
+    for (const checkpoint::VariableEntry& variable : open->manifest.variables)
+      if (variable.kind == VariableKind::kState) states.insert(variable.name);
   Result<Weights> weights = Weights::of_checkpoint(files, std::move(*open),
                                                    options.average ? Weights::Slots::kAverage : Weights::Slots::kNone);
   if (!weights) return tl::unexpected(weights.error());
   Result<std::vector<StoredTensor>> tensors = program::exported_tensors(*weights, *sidecar);
   if (!tensors) return tl::unexpected(tensors.error());
-  for (StoredTensor& tensor : *tensors) tensor.dtype = dtype_of(options.dtype, tensor.dtype);
+  for (StoredTensor& tensor : *tensors)
+    if (!states.contains(tensor.name)) tensor.dtype = dtype_of(options.dtype, tensor.dtype);
   const std::size_t variables = tensors->size();
   std::uint64_t elements = 0;
   for (const StoredTensor& tensor : *tensors) elements += weights->variables()[tensor.variable].elements;
