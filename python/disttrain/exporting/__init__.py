@@ -57,7 +57,10 @@ def export(
         this machine has. TorchScript files run everywhere.
     say: gets lines on what the export does; compiling takes a minute. None: silent.
 
-    Raises ExportError, whose message names the layer where it can.
+    Raises ExportError, whose message names the layer where it can. What the model takes from Python and what differs from
+    process to process, such as the clock, is such an error as far as the export can see it. It can't see the order of a set
+    of texts, an object's address in its repr(), environment variables, files, the machine's name, and what a module has
+    read at its import: a program keeps the values that the export got.
     """
     from disttrain.exporting.batch import describe_batch
     from disttrain.exporting.errors import check_folder

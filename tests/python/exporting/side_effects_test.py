@@ -1,11 +1,14 @@
 """What forward() does in Python beside computing its results is refused: a program would leave it out, or keep its values."""
 
+import dataclasses
 import datetime
+import functools
 import os
 import pathlib
 import random
 import secrets
 import tempfile
+import threading
 import time
 import unittest
 import uuid
@@ -16,6 +19,7 @@ in_torch.run(__file__)
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from numpy import datetime64  # noqa: E402
 from torch import nn  # noqa: E402
 
 import disttrain  # noqa: E402
@@ -119,6 +123,38 @@ def write_with_numpy(layer):
     layer.weight.detach().numpy()[:] *= 0.9
 
 
+def of_today(net, hidden):
+    scale = 1
+
+    scale += int(datetime64("today").astype(int)) % 7
+    return hidden * scale
+
+
+def a_clock_that_is_not_read(net, hidden):
+    scale = 2
+    if net is None:
+        scale = int(np.datetime64("now").astype(int))
+    return hidden * scale
+
+
+def of_the_second_call(net, hidden):
+    for is_late in (False, True):
+        hidden = hidden * of_now(is_late)
+    return hidden
+
+
+def of_now(is_late):
+    if not is_late:
+        return 1
+    return int(np.datetime64("now").astype(int)) % 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    height: int
+    width: int
+
+
 RANDOM = [
     ("draws random numbers of Python's module random", lambda net, hidden: hidden * random.random()),
     ("draws random numbers of Python's module random", lambda net, hidden: hidden * 2 if random.random() < 1e-6 else hidden),
@@ -140,6 +176,18 @@ RANDOM = [
     ("reads the clock (time.time)", lambda net, hidden: hidden * (int(clock()) % 5)),
     ("reads the clock (time.monotonic)", lambda net, hidden: hidden * time.monotonic()),
     ("reads the clock (datetime.now)", lambda net, hidden: hidden * datetime.datetime.now().hour),
+    ("reads the clock (time.time)", lambda net, hidden: hidden * (int(functools.partial(time.time)()) % 5)),
+    ("reads the clock (os.times)", lambda net, hidden: hidden * (os.times().user > 1e6)),
+    ('reads the clock (np.datetime64("now"))', lambda net, hidden: hidden * (int(np.datetime64("now").astype(int)) % 7)),
+    ('reads the clock (np.datetime64("today"))', of_today),
+    ('reads the clock (np.datetime64("now"))', lambda net, hidden: hidden * (np.array("now", "M8[s]").astype(int).item() % 7)),
+    ('reads the clock (np.datetime64("now"))', of_the_second_call),
+    ("uses os.getpid(), whose numbers differ from process to process", lambda net, hidden: hidden * (os.getpid() % 5)),
+    ("uses threading.get_ident(), whose numbers", lambda net, hidden: hidden * (threading.get_ident() % 7)),
+    ("uses threading.Thread.ident, whose numbers", lambda net, hidden: hidden * (threading.current_thread().ident % 7)),
+    ("uses id(), whose numbers", lambda net, hidden: hidden * (id(net) % 7)),
+    ("uses id(), whose numbers", lambda net, hidden: hidden * len(max(["one", "three"], key=id))),
+    ("uses hash(), whose numbers", lambda net, hidden: hidden * (sum(map(hash, ["one", "three"])) % 7)),
     ("uses hash(), whose numbers differ from process to process", lambda net, hidden: hidden * (hash("net") % 7)),
     ("draws random numbers of a torch.Generator of its own", lambda net, hidden: hidden * torch.rand(8, generator=OF_TORCH)),
     ("draws random numbers of a torch.Generator of its own", lambda net, hidden: hidden + torch.empty(8).normal_(generator=OF_TORCH)),
@@ -172,6 +220,9 @@ class SideEffectsTest(unittest.TestCase):
             name = "the model itself (Net) " + text
             self.assert_refused(name, f" at {__file__}:", model=lambda change=change: Net(change))
 
+    def test_TheErrorNamesTheLineOfADate(self):
+        self.assert_refused('scale += int(datetime64("today")', model=lambda: Net(of_today))
+
     def test_RandomNumbersInTheLossAreFound(self):
         def loss(outputs, labels):
             return nn.functional.cross_entropy(outputs, labels) * random.random()
@@ -184,9 +235,36 @@ class SideEffectsTest(unittest.TestCase):
             lambda net, hidden: hidden * OF_THE_IMPORT,
             lambda net, hidden: hidden * torch.rand(8),
             lambda net, hidden: hidden * random.Random(5).random(),
+            lambda net, hidden: hidden * (int(np.datetime64("2020-01-01").astype(int)) % 7) + len("now"),
             lambda net, hidden: hidden * float(np.random.default_rng(5).random()),
+            a_clock_that_is_not_read,
+            lambda net, hidden: hidden * len(set(map(id, net.parameters()))),
+            lambda net, hidden: hidden * {Shape(2, 3): 0.5}[Shape(2, 3)],
+            lambda net, hidden: hidden * len(str(np.ones(2))),
         ):
             self.export(Net(change))
+
+    def test_AnExportLeavesTheFunctionsOfPython(self):
+        before = id, hash, time.time, os.getpid, threading.get_ident
+        self.export(plain())
+        with self.assertRaises(ExportError):
+            self.export(Net(lambda net, hidden: hidden * os.getpid()))
+        self.assertEqual(before, (id, hash, time.time, os.getpid, threading.get_ident))
+
+    def test_OtherThreadsMayReadTheClock(self):
+        end = threading.Event()
+
+        def read():
+            while not end.is_set():
+                time.monotonic(), end.wait(0.001)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            self.export(plain())
+        finally:
+            end.set()
+            reader.join()
 
     def test_ValuesThatForwardKeepsAreFound(self):
         for text, change in [
