@@ -34,6 +34,7 @@ class AloneJob(Job):
         self._settings = settings
         self.seed = settings.seed
         self._examples = 0  # of the batch under way; 0: none is
+        self._is_last = False  # the step is the loop's last one
         self._values = []
         self._gradients = []
         self._shown = 0.0
@@ -65,13 +66,15 @@ class AloneJob(Job):
                 records = order[begin : begin + size].tolist()
                 self._model.begin_step()
                 self._examples = len(records)
+                self._is_last = epoch + 1 == self._settings.epochs and begin + size >= len(order)
                 self.step_number += 1
                 yield self._samples(dataset, records, collate)
                 self._own_process.check("the next batch of job.batches()")
                 if self._examples > 0:
                     raise DisttrainError(NO_STEP)
                 self._model.check_values()
-            self._evaluate_all(epoch, collate)
+            with self._evaluation_randoms:
+                self._evaluate_all(epoch, collate)
         self._model.end_loop()
 
     def _make_arrays(self):
@@ -116,7 +119,7 @@ class AloneJob(Job):
             if variable.bounds is not None:
                 np.clip(value, *variable.bounds, out=value)
         self._model.load()
-        self._model.note_values()
+        self._model.note_values(self._is_last)
 
     def _evaluate_all(self, epoch, collate):
         data = self._evaluation_data

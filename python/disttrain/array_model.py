@@ -8,7 +8,7 @@ import numpy as np
 from disttrain import tree
 from disttrain.constraint import Constraint, call_with_array
 from disttrain.errors import DisttrainError
-from disttrain.value_watch import ValueWatch, changed_in_place
+from disttrain.value_watch import ValueWatch, WholeSchedule, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only, split
 from disttrain.wrapping import STATE, check_arrays, kind_of
 
@@ -40,6 +40,7 @@ class ArrayModel:
         self._begins = []
         self._views = {}  # key of the flat arrays -> the views of parameters and gradients
         self._now = None
+        self._schedule = WholeSchedule()
 
     def _add(self, kind, arrays):
         where = "job.wrap()" if kind == "trainable" else STATE
@@ -68,8 +69,11 @@ class ArrayModel:
     def initial(self):
         return self._initial
 
+    def begin_rehearsal(self):
+        """Notes what reset() restores. Nothing to do: the user's code doesn't write to the model."""
+
     def reset(self):
-        """Undoes the rehearsal. Nothing to do: the user's code doesn't write to the model."""
+        """Undoes the rehearsal. Nothing to do, too."""
 
     def check_unchanged(self):
         """Nothing to do: the user's code has no part of the model."""
@@ -92,7 +96,7 @@ class ArrayModel:
             parameters, gradients = arrays()
             parameter_views = list(map(read_only, split(parameters, self._begins, self.variables)))
             gradient_views = split(gradients, self._begins, self.variables)
-            watch = ValueWatch(parameters, self._begins, self.variables)
+            watch = ValueWatch(parameters, self._begins, self.variables, self._schedule)
             self._views[key] = (*self._make_views(parameter_views, gradient_views), watch)
         self._now = self._views[key]
 
@@ -107,16 +111,19 @@ class ArrayModel:
 
     def begin_step(self, announce=None):
         """Every step writes all gradients."""
-        self.note_values()
+        self._note_values(self._schedule.is_due())
 
-    def note_values(self):
+    def note_values(self, is_last=False):
         """From now on the script may not change the parameters' values. The arrays are read-only, but NumPy has ways
-        around this."""
+        around this. `is_last`: they are the last ones."""
+        self._note_values(is_last or self._schedule.is_due(is_step=False))
+
+    def _note_values(self, is_whole):
         if self._now is None:
             return
         if self._constraint is not None:
             self._constraint.verify(self.variables, self._now[2])
-        self._now[4].note()
+        self._now[4].note(is_whole)
 
     def check_values(self):
         name = self._now[4].changed() if self._now is not None else None

@@ -1,10 +1,11 @@
 """A job on a cluster: the script runs under a worker, which decides about every step."""
 
+import builtins
 import contextlib
 import faulthandler
-import random
 import signal
 import sys
+import traceback
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from disttrain.connection import PROTOCOL, Connection, number
 from disttrain.constraint import description_of
 from disttrain.errors import DisttrainError
 from disttrain.job import NO_STEP, Job, as_float
+from disttrain.random_states import RandomStates
 from disttrain.variable import split
 from disttrain.wrapping import is_complex
 
@@ -124,7 +126,7 @@ class ClusterJob(Job):
                 self._is_over = True
                 # A module in float16 or on a GPU has copies of the values, and gets the newest ones, too.
                 self._model.load()
-                self._model.note_values()
+                self._model.note_values(is_last=True)
                 return
             elif kind == "start":
                 if "drop" in message:
@@ -139,7 +141,8 @@ class ClusterJob(Job):
                     self._upcoming = self._records(message["next"]) if "next" in message else None
                     self._model.begin_step(self._announce)
                     return
-                self._compute(message)
+                with self._evaluation_randoms:
+                    self._compute(message)
 
     def _compute(self, message):
         """Evaluates, or predicts."""
@@ -149,16 +152,7 @@ class ClusterJob(Job):
             loss, metrics = self._run_evaluate(batch)
             return self._connection.send(self._finished(loss, metrics, message))
         with self._model.evaluating():
-            outputs = self._predict(batch)
-        if is_complex(outputs):
-            raise DisttrainError("the function of job.on_predict() returned complex numbers; expected real ones")
-        try:
-            outputs = np.ascontiguousarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, np.float32)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DisttrainError(
-                f"the function of job.on_predict() returned a {type(outputs).__name__} that isn't an array of numbers "
-                f"({error}); expected [records, outputs]"
-            ) from None
+            outputs = _array_of(self._predict(batch))
         if outputs.ndim == 0 or outputs.shape[0] != message["examples"] or outputs.size == 0:
             raise DisttrainError(
                 f"the function of job.on_predict() returned the shape {list(outputs.shape)} for a batch of "
@@ -219,13 +213,13 @@ class ClusterJob(Job):
 
     @contextlib.contextmanager
     def _rehearsing(self):
-        randoms = random.getstate(), np.random.get_state()
+        randoms = RandomStates()
+        self._model.begin_rehearsal()
         self._rehearsal = []
         yield
         self._rehearsal = None
-        random.setstate(randoms[0])
-        np.random.set_state(randoms[1])
         self._model.reset()
+        randoms.restore()
 
     def _rehearsal_batch(self, dataset, collate):
         if dataset is not None:
@@ -268,8 +262,36 @@ class ClusterJob(Job):
 
         def report(kind, error, trace):
             print_error(kind, error, trace)
-            if isinstance(error, DisttrainError) and self._own_process.is_here():
+            first, trace = _first_of(error, trace)
+            if first is not error:
+                # The chief compares exceptions by their places, which it finds in an ordinary traceback at the end.
+                print("disttrain: the first exception of the group, alone:", file=sys.stderr)
+                traceback.print_exception(type(first), first, trace, chain=False)
+            if isinstance(first, DisttrainError) and self._own_process.is_here():
                 with contextlib.suppress(ConnectionError, DisttrainError):
-                    self._connection.send({"type": "failed", "message": str(error)})
+                    self._connection.send({"type": "failed", "message": str(first)})
 
         sys.excepthook = report
+
+
+def _array_of(outputs):
+    """A copy of what the function of job.on_predict() returned, which may be a buffer."""
+    if is_complex(outputs):
+        raise DisttrainError("the function of job.on_predict() returned complex numbers; expected real ones")
+    try:
+        return np.ascontiguousarray(outputs.detach().cpu() if hasattr(outputs, "detach") else outputs, np.float32).copy()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DisttrainError(
+            f"the function of job.on_predict() returned a {type(outputs).__name__} that isn't an array of numbers "
+            f"({error}); expected [records, outputs]"
+        ) from None
+
+
+def _first_of(error, trace):
+    """The first exception of a group, as asyncio.TaskGroup raises it, with its traceback; `error` and `trace` if it isn't a
+    group. An exception that was never raised has no traceback, and gets its group's."""
+    group = getattr(builtins, "BaseExceptionGroup", ())  # Python has it since 3.11
+    while isinstance(error, group):
+        error = error.exceptions[0]
+        trace = error.__traceback__ or trace
+    return error, trace

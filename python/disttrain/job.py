@@ -9,6 +9,7 @@ from disttrain.batch import collate as collate_samples
 from disttrain.connection import SOCKET_VARIABLE
 from disttrain.errors import DisttrainError
 from disttrain.own_process import OwnProcess, mark_children, refuse_child_of_trainer
+from disttrain.random_states import OwnRandomNumbers
 from disttrain.wrapping import is_complex, kind_of
 
 _MISSING = object()  # a step without its loss
@@ -20,7 +21,7 @@ def init(metrics=None, alone=None):
 
     `metrics`: the names of the metrics that job.step() and the function of job.on_evaluate() return, besides the loss.
     If it isn't given, disttrain finds the names by a rehearsal: it runs the loop's body once before the job begins, on
-    the first records, and then undoes what the body did to the model.
+    the first records, and then undoes what the body did to the model's state.
 
     Without a worker (the script was started by hand) the script trains by itself, in this process, for debugging:
     `alone` (disttrain.Alone) says how.
@@ -64,6 +65,7 @@ class Job:
         self._prefetch = True
         self._has_loop = False  # batches() was called
         self._own_process = OwnProcess()
+        self._evaluation_randoms = OwnRandomNumbers()
         _report_interrupts(self)
 
     # ---- before the loop ----
@@ -108,7 +110,7 @@ class Job:
         """`function(batch)` returns a dict with the mean "loss" of a batch, and its metrics. It may be a decorator.
 
         `dataset` are the records to evaluate on, if the training set is a data set of the script, too. A torch module
-        is in evaluation mode during the call, and no gradients are computed.
+        is in evaluation mode during the call, and no gradients are computed. Afterwards its state and modes are as before.
         """
         if function is None:
             return lambda later: self.on_evaluate(later, dataset=dataset, collate=collate)
@@ -262,23 +264,28 @@ class Job:
         return batch
 
     def _run_evaluate(self, batch):
+        # What it returned may be a buffer, which has its value of before after evaluating().
         with self._model.evaluating():
-            returned = self._evaluate(batch)
-        if not isinstance(returned, Mapping):
-            raise DisttrainError(
-                f'the function of job.on_evaluate() returned {kind_of(returned)}; expected a dict with the mean "loss" and the '
-                "metrics"
-            )
-        found = dict(returned)
-        if "loss" not in found:
-            raise DisttrainError(f'the function of job.on_evaluate() returned {list(found)}, without a "loss"')
-        loss = as_float("loss", found.pop("loss"))
-        if not all(isinstance(name, str) for name in found):
-            raise DisttrainError(f"the function of job.on_evaluate() returned the metrics {list(found)}; expected texts as names")
-        metrics = {name: as_float(name, value) for name, value in found.items()}
+            loss, metrics = _means_of(self._evaluate(batch))
         if self._metrics is not None:
             self._check_metrics(metrics, "the function of job.on_evaluate() returned")
         return loss, metrics
+
+
+def _means_of(returned):
+    """The loss and the metrics that the function of job.on_evaluate() returned, as floats."""
+    if not isinstance(returned, Mapping):
+        raise DisttrainError(
+            f'the function of job.on_evaluate() returned {kind_of(returned)}; expected a dict with the mean "loss" and the '
+            "metrics"
+        )
+    found = dict(returned)
+    if "loss" not in found:
+        raise DisttrainError(f'the function of job.on_evaluate() returned {list(found)}, without a "loss"')
+    loss = as_float("loss", found.pop("loss"))
+    if not all(isinstance(name, str) for name in found):
+        raise DisttrainError(f"the function of job.on_evaluate() returned the metrics {list(found)}; expected texts as names")
+    return loss, {name: as_float(name, value) for name, value in found.items()}
 
 
 NO_STEP = (

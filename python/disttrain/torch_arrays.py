@@ -9,11 +9,13 @@ it before each computation, and its gradient out of it after each backward pass.
 another tensor as its gradient, as module.zero_grad() does, that tensor is copied as well.
 """
 
+import math
 import operator
 
 import torch
 
 from disttrain.errors import DisttrainError
+from disttrain.torch_buffers import LARGEST_EXACT
 from disttrain.value_watch import ValueWatch
 from disttrain.variable import split
 
@@ -21,13 +23,15 @@ _grad_of = operator.attrgetter("grad")
 _place_of = torch.Tensor.data_ptr
 _version_of = operator.attrgetter("_version")  # of a tensor; each change of its values raises it
 _needs_gradient = operator.attrgetter("requires_grad")
-_SAMPLES = 4096  # of a tensor that isn't a view; so many of its values are compared
+_SAMPLES = 4096  # of a tensor that isn't a view; so many of its values are compared in a step
+_PART = 1024 * 1024  # elements of such a tensor that are compared at once, because a comparison makes copies
 
 
 class TorchArrays:
-    def __init__(self, variables, tensors, begins, parameters, gradients, owner):
+    def __init__(self, variables, tensors, begins, parameters, gradients, owner, whole_numbers, schedule):
         """`owner` is a list with one element, the same list for all arrays of a module: the TorchArrays whose gradients
-        are the tensors' `grad`, or None."""
+        are the tensors' `grad`, or None. `whole_numbers`: indices of the state that must be exact. `schedule`: the module's
+        WholeSchedule."""
         self._owner = owner
         self._variables = variables
         self._tensors = tensors
@@ -46,9 +50,12 @@ class TorchArrays:
         self._places = [self.gradients[i] for i in self._trained]
         self._versions = []  # of these places, after clear()
         self._is_clear = False  # clear_ahead() has set the gradients of the next step to 0
-        self._watch = ValueWatch(parameters, begins, variables)
+        self._whole_numbers = [self.gradients[i].reshape(-1) for i in whole_numbers]
+        self._schedule = schedule
+        self._watch = ValueWatch(parameters, begins, variables, schedule)
         self._sampled = [i for i in self._trained if not self._is_view[i]]
         self._next_sampled = 0
+        self._is_whole = False  # changed_value() compares all values
 
     # ---- values ----
 
@@ -74,21 +81,30 @@ class TorchArrays:
         for i in self._converted:
             self.values[i].copy_(self._tensors[i])
 
-    def note_values(self):
-        """The parameters' present values are the cluster's."""
-        self._watch.note()
+    def note_values(self, is_whole):
+        """The parameters' present values are the cluster's. `is_whole`: changed_value() compares all of them."""
+        self._is_whole = is_whole
+        self._watch.note(is_whole)
 
     def changed_value(self):
         """The name of a parameter whose values the script has changed since note_values(); None: it finds none."""
-        if self._sampled:
-            i = self._sampled[self._next_sampled]
-            self._next_sampled = (self._next_sampled + 1) % len(self._sampled)
-            stride = max(1, -(-self._variables[i].elements // _SAMPLES))
-            found = self._tensors[i].detach().reshape(-1)[::stride]
-            expected = self.values[i].reshape(-1)[::stride].to(found)
-            if not torch.equal(torch.nan_to_num(found), torch.nan_to_num(expected)):
-                return self._variables[i].name
-        return self._watch.changed()
+        name = self._changed_tensor() if self._sampled else None
+        return self._watch.changed() if name is None else name
+
+    def _changed_tensor(self):
+        """The same for tensors that aren't views."""
+        if self._is_whole:
+            with self._schedule.timed():
+                return next((self._variables[i].name for i in self._sampled if self._is_changed(i, 1)), None)
+        i = self._sampled[self._next_sampled]
+        self._next_sampled = (self._next_sampled + 1) % len(self._sampled)
+        stride = max(1, -(-self._variables[i].elements // _SAMPLES))
+        return self._variables[i].name if self._is_changed(i, stride) else None
+
+    def _is_changed(self, i, stride):
+        found = self._tensors[i].detach().reshape(-1)[::stride].split(_PART)
+        expected = self.values[i].reshape(-1)[::stride].split(_PART)
+        return not all(map(_are_same, found, expected))
 
     # ---- gradients ----
 
@@ -174,6 +190,11 @@ class TorchArrays:
         if to:
             torch._foreach_copy_(to, values)
 
+    def may_have_large_integers(self):
+        """Whether collect() may have rounded whole numbers of the state."""
+        # Of each copy, its largest absolute value. The least number that is rounded becomes this one.
+        return bool(self._whole_numbers) and max(map(float, torch._foreach_norm(self._whole_numbers, math.inf))) >= LARGEST_EXACT
+
     def _has_converted_parameters(self):
         return any(grad is None for grad in self._prepared)
 
@@ -184,3 +205,9 @@ class TorchArrays:
                     f'"{variable.name}" isn\'t in the worker\'s memory any more, because the script moved, converted '
                     "or replaced it in the loop: do this before job.batches()"
                 )
+
+
+def _are_same(found, expected):
+    """Whether a tensor has the cluster's values, as it would get them. A NaN is the same as a NaN."""
+    expected = expected.to(found)
+    return torch.equal(found, expected) or torch.equal(torch.nan_to_num(found), torch.nan_to_num(expected))

@@ -5,6 +5,8 @@ import torch
 from disttrain.errors import DisttrainError
 
 LARGEST_EXACT = 2**24  # float32 has all whole numbers up to this one
+# The types of whole numbers above it. PyTorch has the unsigned ones since 2.3.
+_LARGE = {getattr(torch, name, None) for name in ("int32", "int64", "uint32", "uint64")}
 
 
 def is_state(name, buffer, saved):
@@ -14,16 +16,35 @@ def is_state(name, buffer, saved):
     return name in saved and buffer.dtype != torch.bool and not _is_infinite(buffer) and not has_large_integers(buffer)
 
 
+def may_be_large(buffer):
+    """Whether the buffer's type has whole numbers that float32, as which the cluster keeps a buffer, doesn't have."""
+    return buffer.dtype in _LARGE
+
+
 def has_large_integers(buffer):
-    """Whether float32, as which the cluster keeps a buffer, may not have these whole numbers."""
-    if not _has_values(buffer) or buffer.dtype not in (torch.int32, torch.int64):
+    """Whether the buffer has whole numbers that float32 may not have."""
+    if not may_be_large(buffer) or not _has_values(buffer):
         return False
-    return bool((buffer > LARGEST_EXACT).any() or (buffer < -LARGEST_EXACT).any())
+    if buffer.numel() == 0:
+        return False
+    if buffer.dtype.is_signed:
+        return any(abs(int(each)) > LARGEST_EXACT for each in torch.aminmax(buffer.detach()))
+    return int(buffer.detach().cpu().numpy().max()) > LARGEST_EXACT  # PyTorch can't compare unsigned numbers
+
+
+def unused_counts(module):
+    """The names of batch norms' counts of batches that nobody reads. PyTorch reads such a count only if momentum=None. A job
+    of 2^24 steps must not fail for the others, which then stay at this number."""
+    return {
+        f"{name}.num_batches_tracked" if name else "num_batches_tracked"
+        for name, layer in module.named_modules()
+        if isinstance(layer, torch.nn.modules.batchnorm._NormBase) and layer.momentum is not None
+    }
 
 
 class Constants:
-    """The buffers in state_dict() that are constants, because of their values or as flags. A step may not change
-    them: each worker would then have values of its own."""
+    """The buffers in state_dict() that are constants, because of their values or as flags. Neither a step nor an
+    evaluation may change them: each worker would then have values of its own."""
 
     def __init__(self, module, saved):
         self._buffers = []  # (the layer's buffers, the name there, the whole name, the tensor)
@@ -31,6 +52,7 @@ class Constants:
             for name, buffer in layer._buffers.items():
                 whole = f"{layer_name}.{name}" if layer_name else name
                 if buffer is not None and whole in saved and not is_state(whole, buffer, saved):
+                    refuse_inference(whole, buffer)
                     self._buffers.append((layer._buffers, name, whole, buffer))
         self._versions = []
 
@@ -38,9 +60,9 @@ class Constants:
         """From now on they may not change."""
         self._versions = [buffer._version for *_, buffer in self._buffers]
 
-    def check(self):
+    def check(self, who="the step"):
         for (holder, name, whole, buffer), version in zip(self._buffers, self._versions):
-            if holder.get(name) is not buffer or buffer._version != version:
+            if member(holder, name) is not buffer or buffer._version != version:
                 if buffer.dtype == torch.bool:
                     reason, advice = "has flags (bool)", "numbers in a buffer that changes: let it begin as torch.zeros(...)"
                 elif not buffer.is_floating_point():
@@ -52,9 +74,24 @@ class Constants:
                         "finite values in a buffer that changes: let it begin with the largest finite number"
                     )
                 raise DisttrainError(
-                    f'the step changed the buffer "{whole}", which {reason} at job.wrap(), so the job took it as a constant; '
+                    f'{who} changed the buffer "{whole}", which {reason} at job.wrap(), so the job took it as a constant; '
                     f"expected {advice}"
                 )
+
+
+def refuse_inference(name, tensor):
+    """Fails if the tensor was made in torch.inference_mode(). PyTorch computes no gradients with it, and doesn't count its
+    changes."""
+    if tensor.is_inference():
+        raise DisttrainError(
+            f'job.wrap() got a module whose "{name}" was made in torch.inference_mode(), so PyTorch can\'t train with it; make '
+            "the module outside of it"
+        )
+
+
+def member(holder, name):
+    """holder.get(name), which the buffers of a module of torch.jit don't have."""
+    return holder[name] if name in holder else None
 
 
 def _has_values(buffer):

@@ -9,6 +9,7 @@ import gc
 import operator
 import sys
 import weakref
+import zlib
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
@@ -20,6 +21,7 @@ from disttrain.value_watch import changed_in_place
 _version_of = operator.attrgetter("_version")
 _place_of = torch.Tensor.data_ptr
 _SAMPLES = 4096
+_WORDS_OF = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # bytes -> whole numbers of this size
 
 
 class MemberWatch:
@@ -54,9 +56,11 @@ class InPlaceWatch:
     """Whether the loop changes parameters in place. PyTorch counts the changes of each tensor, but not those by
     tensor.data or NumPy. ValueWatch finds these in the worker's memory, and this class in tensors that are elsewhere."""
 
-    def __init__(self, names, tensors, frozen_names, frozen, with_max_norm=()):
-        """`with_max_norm`: the names of parameters whose layer itself changes them, as Embedding(max_norm=...) does."""
+    def __init__(self, names, tensors, frozen_names, frozen, schedule, with_max_norm=()):
+        """`schedule`: the module's WholeSchedule. `with_max_norm`: the names of parameters whose layer itself changes them,
+        as Embedding(max_norm=...) does."""
         self._names = names
+        self._schedule = schedule
         self._with_max_norm = with_max_norm
         self._tensors = tensors
         self._versions = []
@@ -64,17 +68,23 @@ class InPlaceWatch:
         self._frozen = frozen
         self._frozen_marks = []
         self._frozen_samples = []
+        self._frozen_sums = []
         self._next = 0
+        self._is_whole = False  # check() compares all values of the frozen parameters
 
     def begin_loop(self):
         """The present values of the frozen parameters stay."""
         self._frozen_marks = self._marks_of_frozen()
         self._frozen_samples = [_samples_of(tensor) for tensor in self._frozen]
+        with self._schedule.timed():
+            self._frozen_sums = [_sum_of(tensor) for tensor in self._frozen]
         self._versions = []
 
-    def note(self):
+    def note(self, is_whole):
         """The parameters have new values. A graph that was built before can't compute gradients any more, as after
-        torch.optim's step(), because it would mix the old and the new values."""
+        torch.optim's step(), because it would mix the old and the new values. `is_whole`: check() compares all values of
+        the frozen parameters."""
+        self._is_whole = is_whole
         self._raise_versions()
         self.note_versions()
 
@@ -108,6 +118,11 @@ class InPlaceWatch:
             return
         i = self._next = (self._next + 1) % len(self._frozen)
         is_same = torch.equal(_samples_of(self._frozen[i]), self._frozen_samples[i])
+        if is_same and self._is_whole:
+            with self._schedule.timed():
+                differs = [_sum_of(tensor) != noted for tensor, noted in zip(self._frozen, self._frozen_sums)]
+            is_same = not any(differs)
+            i = i if is_same else differs.index(True)
         now = self._marks_of_frozen()
         if is_same and now == self._frozen_marks:
             return
@@ -133,6 +148,15 @@ def _samples_of(tensor):
     """Some of the values, as bits would compare: a NaN isn't the same as a NaN."""
     flat = tensor.detach().reshape(-1)
     return torch.nan_to_num(flat[:: max(1, -(-flat.numel() // _SAMPLES))].clone())
+
+
+def _sum_of(tensor):
+    """A checksum of all values."""
+    flat = tensor.detach().reshape(-1).contiguous()
+    if tensor.device.type == "cpu":
+        return zlib.crc32(flat.view(torch.uint8).numpy())
+    # Another device adds its bits up itself, in much less time than it takes to copy them.
+    return int(flat.view(_WORDS_OF[min(flat.element_size(), 8)]).sum(dtype=torch.int64))
 
 
 class OptimizerWatch:

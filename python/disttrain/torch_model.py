@@ -10,7 +10,15 @@ from disttrain.constraint import Constraint
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
 from disttrain.torch_arrays import TorchArrays
-from disttrain.torch_buffers import LARGEST_EXACT, Constants, has_large_integers, is_state
+from disttrain.torch_buffers import (
+    LARGEST_EXACT,
+    Constants,
+    has_large_integers,
+    is_state,
+    may_be_large,
+    refuse_inference,
+    unused_counts,
+)
 from disttrain.torch_changes import (
     DROPPED,
     DroppedGradients,
@@ -20,8 +28,13 @@ from disttrain.torch_changes import (
     OutsideWatch,
     ScalerWatch,
 )
-from disttrain.value_watch import changed_in_place
+from disttrain.torch_saved import Evaluating, SavedModule
+from disttrain.torch_sharing import refuse_shared_memory
+from disttrain.value_watch import WholeSchedule, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only
+
+# The advice about large whole numbers in a step.
+_INSTEAD = "let it be a buffer of float64, or one with persistent=False, of which each worker has values of its own"
 
 
 class TorchModel:
@@ -32,12 +45,16 @@ class TorchModel:
         self.module = module
         self.variables = []
         self._tensors = []
-        saved = module.state_dict().keys()
+        saved = set(module.state_dict())  # names alone: the tensors would keep their memory
         # A layout has the variables in reverse order. So the gradients of the last layer come first there, and the
         # state, which is final at the end of a step, comes last.
         for name, buffer in module.named_buffers():
             if is_state(name, buffer, saved):
                 self._add(name, buffer, "state")
+        unused = unused_counts(module)
+        self._whole_numbers = [
+            i for i, each in enumerate(self._tensors) if may_be_large(each) and self.variables[i].name not in unused
+        ]
         self._constants = Constants(module, saved)
         for name, parameter in module.named_parameters():
             if parameter.requires_grad:
@@ -48,6 +65,8 @@ class TorchModel:
                 "at least one, because a job trains"
             )
         self._outside = [(name, each) for name, each in module.named_parameters() if not each.requires_grad]
+        for name, tensor in self._outside:
+            _check_tensor(name, tensor)
         # Buffers that the cluster doesn't know.
         self._known_buffers = {name for name, _ in module.named_buffers()}
         self._constraint = None
@@ -58,11 +77,13 @@ class TorchModel:
         trained = [i for i, variable in enumerate(self.variables) if variable.kind == "trainable"]
         tensors = [self._tensors[i] for i in trained]
         self._last = trained[-1]
+        self._schedule = WholeSchedule()
         self._in_place = InPlaceWatch(
             [self.variables[i].name for i in trained],
             tensors,
             [name for name, _ in self._outside],
             [tensor for _, tensor in self._outside],
+            self._schedule,
             _parameters_with_max_norm(module),
         )
         self._optimizers = OptimizerWatch(tensors)
@@ -77,26 +98,15 @@ class TorchModel:
         self._owner = [None]  # see TorchArrays
         self._is_gradient_seen = False  # a backward pass has brought a gradient
         self._is_cleared = False  # the script has called zero_grad() of job.wrap()'s object after a backward pass
+        self._is_evaluating = False
+        self._before_rehearsal = None
         self._overlap = Overlap(self.variables, self._tensors) if overlap else None
         self._members = MemberWatch(module, self._tensors)
 
     def _add(self, name, tensor, kind):
-        if torch.nn.parameter.is_lazy(tensor):
-            raise DisttrainError(
-                f'"{name}" has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()'
-            )
+        _check_tensor(name, tensor)
         if tensor.numel() == 0:
             raise DisttrainError(f'"{name}" has no elements (shape {list(tensor.shape)}): remove it from the module')
-        if tensor.is_meta:
-            raise DisttrainError(
-                f'job.wrap() got a module whose "{name}" is on the device meta, without values; expected values: call '
-                "module.to_empty(device=...) and initialize it before job.wrap()"
-            )
-        if tensor.is_inference():
-            raise DisttrainError(
-                f'job.wrap() got a module whose "{name}" was made in torch.inference_mode(), so it can\'t be trained; make the '
-                "module outside of it"
-            )
         if tensor.is_complex() or tensor.layout != torch.strided:
             raise DisttrainError(
                 f'"{name}" is of type {tensor.dtype} and layout {tensor.layout}; expected a dense tensor of real numbers'
@@ -135,12 +145,15 @@ class TorchModel:
                 )
 
     def _read_values(self):
-        for variable, tensor in zip(self.variables, self._tensors):
-            if has_large_integers(tensor):
-                raise DisttrainError(
-                    f'the buffer "{variable.name}" has got whole numbers above {LARGEST_EXACT} since job.wrap(), which the '
-                    "cluster can't keep exactly: give it these numbers before job.wrap(), then it is a constant"
-                )
+        trained = [(v, tensor) for v, tensor in zip(self.variables, self._tensors) if v.kind == "trainable"]
+        refuse_shared_memory(
+            [(f'the parameter "{variable.name}"', tensor) for variable, tensor in trained],
+            [
+                *((f'the frozen parameter "{name}"', tensor) for name, tensor in self._outside),
+                *((f'the buffer "{name}"', tensor) for name, tensor in self.module.named_buffers()),
+            ],
+        )
+        self._refuse_large_integers("give it these numbers before job.wrap(), then it is a constant")
         self._initial = [
             tensor.detach().cpu().to(getattr(torch, variable.dtype)).numpy().copy()
             for variable, tensor in zip(self.variables, self._tensors)
@@ -150,7 +163,6 @@ class TorchModel:
                 value if variable.bounds is None else self._constraint.apply(variable, value)
                 for variable, value in zip(self.variables, self._initial)
             ]
-        self._generators = torch.get_rng_state()
         self._constants.note_values()
 
     def begin_loop(self, optimizer=None):
@@ -171,14 +183,16 @@ class TorchModel:
     def initial(self):
         return self._initial
 
+    def begin_rehearsal(self):
+        """Notes what reset() restores."""
+        self._before_rehearsal = self.saved_state()
+
     def reset(self):
-        """Undoes the rehearsal: buffers, gradients and random numbers are as before it."""
-        with torch.no_grad():
-            for tensor, value, variable in zip(self._tensors, self._initial, self.variables):
-                tensor.grad = None
-                if variable.kind == "state":
-                    tensor.copy_(torch.from_numpy(value))
-        torch.set_rng_state(self._generators)
+        """Undoes the rehearsal: the state and the gradients are as before it. The layers' modes and other buffers stay as
+        they are, because the script may set them up once, and note this in attributes of its own."""
+        self._before_rehearsal.restore()
+        self._before_rehearsal = None
+        self.drop_gradients()
 
     def lay_out(self, begins):
         """Gets the places of the variables in the flat arrays."""
@@ -193,7 +207,9 @@ class TorchModel:
         if key == self._key:
             return
         if key not in self._bound:
-            self._bound[key] = TorchArrays(self.variables, self._tensors, self._begins, *arrays(), self._owner)
+            self._bound[key] = TorchArrays(
+                self.variables, self._tensors, self._begins, *arrays(), self._owner, self._whole_numbers, self._schedule
+            )
         self._key = key
         before, self._now = self._now, self._bound[key]
         self._now.attach(before)
@@ -220,20 +236,30 @@ class TorchModel:
     def clear_gradients(self):
         """Sets the gradients to 0, if a backward pass has changed them."""
         self._dropped.begin_step()
-        if self._now is None:
+        if self._now is None or self._is_evaluating:
             self.module.zero_grad()
         elif self._now.has_gradient():
             self._now.clear()
             self._is_cleared = True
 
-    def note_values(self):
-        """From now on the script may not change the parameters' values. They are new ones, of the cluster."""
+    def drop_gradients(self):
+        """The parameters have no gradients from now on. The next step prepares them."""
+        for tensor in self._tensors:
+            tensor.grad = None
+        self._owner[0] = None
+
+    def note_values(self, is_last=False):
+        """From now on the script may not change the parameters' values. They are new ones, of the cluster. `is_last`: the
+        last ones."""
+        self._note_values(is_last or self._schedule.is_due(is_step=False))
+
+    def _note_values(self, is_whole):
         if self._now is None:
             return
         if self._constraint is not None:
             self._constraint.verify(self.variables, [value.numpy() for value in self._now.values])
-        self._in_place.note()
-        self._now.note_values()
+        self._in_place.note(is_whole)
+        self._now.note_values(is_whole)
 
     def check_values(self, who="the loop"):
         """Fails if the script has changed values that the cluster doesn't get from it."""
@@ -250,7 +276,7 @@ class TorchModel:
         self._now.clear()
         self._is_cleared = False
         self._dropped.begin_step()
-        self.note_values()
+        self._note_values(self._schedule.is_due())
         if self._overlap is not None and announce is not None:
             self._overlap.begin_step(self._now.gradients, announce, self.check_values_in_memory)
 
@@ -278,6 +304,7 @@ class TorchModel:
         if self._now is None:
             if not any(tensor.grad is not None for tensor in self._tensors):
                 self._refuse_no_gradient()
+            self._refuse_large_integers(_INSTEAD)
             return
         if not self._now.has_gradient():
             self._refuse_no_gradient()
@@ -287,7 +314,17 @@ class TorchModel:
             self.check_unchanged(is_in_loop=True)
             self._warn_of_missing_gradients()
         self._now.collect(self._overlap.end_step() if self._overlap is not None else ())
+        if self._now.may_have_large_integers():
+            self._refuse_large_integers(_INSTEAD)
         self._dropped.check(self._now.gradients[self._last], self._now.trained_gradients)
+
+    def _refuse_large_integers(self, advice):
+        for i in self._whole_numbers:
+            if has_large_integers(self._tensors[i]):
+                raise DisttrainError(
+                    f'the buffer "{self.variables[i].name}" has got whole numbers above {LARGEST_EXACT} since job.wrap(), which the '
+                    f"cluster can't keep exactly: {advice}"
+                )
 
     def _refuse_no_gradient(self):
         if self._is_cleared or (self._now is not None and self._now.was_written()):
@@ -325,7 +362,25 @@ class TorchModel:
         return {variable.name: read_only(value) for variable, value in zip(self.variables, values)}
 
     def evaluating(self):
-        return _Evaluating(self)
+        return Evaluating(self)
+
+    def saved_state(self):
+        return SavedModule(self.module, [t for v, t in zip(self.variables, self._tensors) if v.kind == "state"])
+
+    def check_constants(self, who):
+        self._constants.check(who)
+
+    def begin_evaluation(self):
+        self.note_values()
+        self._constants.check()
+        # The worker may still send the gradients of the step before, and those of the next step may be 0 already. So a
+        # backward pass of the function, and its zero_grad(), must find neither.
+        self.drop_gradients()
+        self._is_evaluating = True
+
+    def end_evaluation(self):
+        self._is_evaluating = False
+        self.drop_gradients()
 
     @staticmethod
     def to_tensor(value):
@@ -335,28 +390,18 @@ class TorchModel:
         return value
 
 
-class _Evaluating:
-    """The module in evaluation mode, without gradients."""
-
-    def __init__(self, model):
-        self._model = model
-        self._module = model.module
-        self._no_grad = torch.no_grad()
-
-    def __enter__(self):
-        self._model.note_values()
-        self._trained = [module for module in self._module.modules() if module.training]
-        self._module.eval()
-        self._no_grad.__enter__()
-
-    def __exit__(self, kind, *error):
-        self._no_grad.__exit__(kind, *error)
-        # Not train(), because it would switch layers that the script keeps in evaluation mode.
-        for module in self._trained:
-            module.training = True
-        # Other values would be those of this worker's next step.
-        if kind is None:
-            self._model.check_values_in_memory("the function of job.on_evaluate() or job.on_predict()")
+def _check_tensor(name, tensor):
+    """Fails if the tensor has no values yet, or none that a job can train with."""
+    if torch.nn.parameter.is_lazy(tensor):
+        raise DisttrainError(
+            f'"{name}" has no shape yet, because it belongs to a lazy module: run the module once before job.wrap()'
+        )
+    if tensor.is_meta:
+        raise DisttrainError(
+            f'job.wrap() got a module whose "{name}" is on the device meta, without values; expected values: call '
+            "module.to_empty(device=...) and initialize it before job.wrap()"
+        )
+    refuse_inference(name, tensor)
 
 
 def _parameters_with_max_norm(module):

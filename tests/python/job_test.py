@@ -466,6 +466,44 @@ def evaluate(batch):
             self.assertEqual(code, 1)
             self.assertIn("ZeroDivisionError", output.splitlines()[-1])
 
+    def test_an_exception_group_ends_with_the_traceback_of_its_first_exception(self):
+        before = """
+def fail():
+    try:
+        raise ValueError("bad label 7")
+    except ValueError as error:
+        raise ExceptionGroup("tasks", [ExceptionGroup("of one", [error, KeyError(1)]), KeyError(2)])
+"""
+        with FakeWorker(PYTHON, linear(before=before, data="[fail()]")) as worker:
+            self.assertIsNone(worker.receive())
+            code, output = worker.finish()
+        self.assertEqual(code, 1)
+        *_, title, head, place, line, error = output.splitlines()
+        self.assertIn("  | ExceptionGroup: tasks (2 sub-exceptions)", output)
+        self.assertEqual((title, head), ("disttrain: the first exception of the group, alone:", "Traceback (most recent call last):"))
+        self.assertRegex(place, r'^  File "/\S+/train.py", line \d+, in fail$')
+        self.assertEqual((line, error), ('    raise ValueError("bad label 7")', "ValueError: bad label 7"))
+
+    def test_an_exception_of_a_group_that_was_never_raised_gets_the_place_of_its_group(self):
+        with FakeWorker(PYTHON, linear(show='(_ for _ in ()).throw(ExceptionGroup("all", [KeyError(1)]))')) as worker:
+            worker.open()
+            worker.start(worker.new_block(24), worker.new_block(24), [1])
+            worker.receive()
+            output = worker.finish()[1]
+        lines = output[output.index("alone:") :].splitlines()
+        self.assertRegex(lines[2], r'^  File "/\S+/train.py", line \d+, in <module>$')
+        self.assertEqual(lines[-1], "KeyError: 1")
+
+    def test_a_wrong_use_in_a_group_is_told_to_the_worker(self):
+        before = """
+def fail():
+    try:
+        job.wrap({})
+    except disttrain.DisttrainError as error:
+        raise ExceptionGroup("tasks", [error])
+"""
+        self.assertIn("a job has one model", self.error_of(linear(before=before, data="[fail()]")))
+
     def test_a_program_that_the_script_starts_doesnt_get_the_socket(self):
         script = linear(
             before="import os, subprocess\nprint(os.environ.keys())\n"

@@ -17,6 +17,7 @@ from disttrain.array_model import ArrayModel
 from disttrain.batch import collate
 from disttrain.constraint import Constraint, call_with_array
 from disttrain.torch_model import TorchModel
+from disttrain.value_watch import WholeSchedule
 from disttrain.variable import Variable
 warnings.simplefilter("ignore")
 nn = torch.nn
@@ -117,6 +118,58 @@ def a_large_model_that_nobody_changes():
         run.parameters += 1  # the cluster's new values
         run.begin()
     return "taken"
+def one_value_once(change, net=None, prepare=lambda run: None):
+    "A large model. `change` changes one value of the embedding or of the run's arrays, once, far from all samples."
+    run = Run(nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000)) if net is None else net)
+    prepare(run)
+    change(run)
+    run.net[0](torch.ones(1, 2, dtype=run.net[0].weight.dtype)).sum().backward(), run.end()
+    return run
+def add_by_data(run):
+    run.net[1].weight.data[900, 1001] += 1
+def one_value_of_a_large_model_once_in_the_first_step():
+    one_value_once(add_by_data)
+def a_step_before(run):
+    run.net[0](torch.ones(1, 2, dtype=run.net[0].weight.dtype)).sum().backward(), run.end(), run.begin()
+def one_value_of_a_large_model_once_in_the_second_step():
+    one_value_once(add_by_data, prepare=a_step_before)
+def one_value_of_a_large_model_after_the_last_step():
+    run = one_value_once(lambda run: None)
+    run.model.note_values(is_last=True), add_by_data(run), run.model.check_values()
+def one_value_of_a_large_half_model_once():
+    one_value_once(add_by_data, nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000)).bfloat16())
+def one_value_of_a_large_half_model_after_the_last_step():
+    run = one_value_once(lambda run: None, nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000)).half())
+    run.model.note_values(is_last=True), add_by_data(run), run.model.check_values()
+def one_value_of_a_large_frozen_parameter_once():
+    one_value_once(add_by_data, nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000).requires_grad_(False)))
+def one_value_of_a_large_tree_once():
+    model = ArrayModel({"small": np.ones(3, np.float32), "large": np.ones(2_000_000, np.float32)})
+    flat = np.ones(2_000_003, np.float32), np.zeros(2_000_003, np.float32)
+    model.lay_out([0, 3])
+    model.bind("arrays", lambda: flat)
+    model.begin_step()
+    flat[0][1_801_002] = 2
+    model.write_gradients({"small": np.ones(3), "large": np.ones(2_000_000)})
+def a_large_model_with_whole_comparisons_that_nobody_changes():
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        run = one_value_once(lambda run: None, nn.Sequential(nn.Linear(2, 2), nn.Embedding(1000, 2000)).to(dtype))
+        run.parameters[-1] = np.nan
+        run.begin(), a_step_before(run)
+        run.model.load(), run.model.note_values(is_last=True), run.model.check_values()
+    return "taken"
+def the_schedule_of_whole_comparisons():
+    "Steps of 1 s. A whole comparison takes 0.5 s, so there is one in 50 steps after the first two."
+    now = [0.0]
+    schedule, due = WholeSchedule(lambda: now[0]), []
+    for step in range(300):
+        if schedule.is_due():
+            due.append(step)
+            with schedule.timed():
+                now[0] += 0.5
+        now[0] += 1.0
+    distances = {later - earlier for earlier, later in zip(due[2:], due[3:])}
+    return due[:2], due[2] in (99, 100), distances <= {49, 50}, WholeSchedule().is_due(is_step=False)
 def half_by_data():
     run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).to(torch.bfloat16))
     for step in range(4):
@@ -155,6 +208,67 @@ def other_values_for_an_evaluation_alone():
         run.net[0].weight.copy_(kept)
     run.begin()
     return run.after(lambda: None)
+def a_cache_that_an_evaluation_grows():
+    net = nn.Linear(2, 1)
+    net.register_buffer("cache", torch.zeros(2), persistent=False)
+    run = Run(net)
+    with run.model.evaluating():
+        net.cache = torch.zeros(5)
+    with run.model.evaluating():
+        net.cache.resize_(7)
+    return len(net.cache), run.after(lambda: None)
+def a_buffer_that_an_evaluation_replaces():
+    net = nn.Linear(2, 1)
+    net.register_buffer("seen", torch.zeros(1))
+    run = Run(net)
+    with run.model.evaluating():
+        net.seen = net.seen + 1
+    return float(net.seen), run.after(lambda: None)
+def a_nan_in_an_evaluation():
+    net = nn.Linear(2, 1)
+    net.register_buffer("same", torch.full((1,), torch.nan).expand(3))
+    net.register_buffer("seen", torch.tensor([torch.nan, 1.0]))
+    model = TorchModel(net, False)
+    model.begin_loop()
+    with model.evaluating():
+        net.seen += 1
+    return net.seen.tolist()
+def an_evaluation_that_fails_and_cant_be_undone():
+    run = Run()
+    run.model.end_evaluation = lambda: 1 / 0
+    with run.model.evaluating():
+        raise DisttrainError("the function's own")
+def a_flag_that_an_evaluation_sets():
+    run = Run(Target())
+    with run.model.evaluating():
+        run.net.is_ready.fill_(True)
+def a_flag_set_before_an_evaluation():
+    run = Run(Target())
+    run.step()
+    run.net.is_ready.fill_(True)
+    with run.model.evaluating():
+        pass
+def buffers_that_an_evaluation_leaves():
+    net = nn.Linear(2, 1)
+    net.register_buffer("same", torch.ones(1).expand(3), persistent=False)
+    net.register_buffer("sparse", torch.eye(2).to_sparse(), persistent=False)
+    with torch.inference_mode():
+        net.register_buffer("table", torch.ones(2), persistent=False)
+    run = Run(net)
+    with run.model.evaluating(), torch.inference_mode():
+        net.table += 1
+    return net.table.tolist(), run.after(lambda: None)
+def with_frozen_column():
+    net = nn.Sequential(nn.Linear(2, 1))
+    net.mean = nn.Parameter(torch.rand(5000, 2)[:, 0], requires_grad=False)
+    net.same = nn.Parameter(torch.ones(1).expand(3), requires_grad=False)
+    return Run(net)
+def frozen_parameters_that_are_not_dense():
+    return with_frozen_column().after(lambda: None)
+def a_frozen_column_changed():
+    run = with_frozen_column()
+    run.net.mean.data[4999] += 1
+    run.step()
 def a_tree_whose_array_became_writable():
     model = ArrayModel({"w": np.ones(3, np.float32)})
     flat = np.ones(3, np.float32), np.zeros(3, np.float32)
@@ -391,6 +505,49 @@ def tied_weights():
     net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     net[1].weight = net[0].weight
     return Run(net).after(lambda: None)
+def two_layers():
+    return nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+def weights_tied_by_data():
+    net = two_layers()
+    net[1].weight.data = net[0].weight.data
+    Run(net)
+def weights_of_one_tensor():
+    net, weight = two_layers(), torch.ones(2, 2)
+    net[0].weight, net[1].weight = nn.Parameter(weight), nn.Parameter(weight)
+    Run(net)
+def weights_of_overlapping_columns():
+    net, weight = two_layers(), torch.ones(2, 3)
+    net[0].weight, net[1].weight = nn.Parameter(weight[:, :2]), nn.Parameter(weight[:, 1:])
+    Run(net)
+def weights_tied_by_data_after_wrap():
+    net = two_layers()
+    model = TorchModel(net, False)
+    net[1].weight.data = net[0].weight.data
+    model.begin_loop()
+def a_frozen_weight_tied_by_data():
+    net = two_layers()
+    net[1].weight = nn.Parameter(net[0].weight.data, requires_grad=False)
+    Run(net)
+def a_buffer_tied_by_data():
+    net = two_layers()
+    net[1].register_buffer("copied", net[0].weight.data[0])
+    Run(net)
+def slices_of_one_tensor():
+    "One after the other, columns, and every second element. Frozen parameters may share their memory."
+    found = []
+    for first, second in (
+        (lambda flat: flat[:4].view(2, 2), lambda flat: flat[4:8].view(2, 2)),
+        (lambda flat: flat.view(2, 4)[:, :2], lambda flat: flat.view(2, 4)[:, 2:]),
+        (lambda flat: flat[::2].view(2, 2), lambda flat: flat[1::2].view(2, 2)),
+    ):
+        net, flat = two_layers(), torch.ones(8)
+        net[0].weight, net[1].weight = nn.Parameter(first(flat)), nn.Parameter(second(flat))
+        net[0].frozen = nn.Parameter(torch.ones(2).expand(3, 2), requires_grad=False)
+        net[1].frozen = nn.Parameter(net[0].frozen.data, requires_grad=False)
+        found.append(Run(net).after(lambda: None))
+    return found
+def layers_of_a_recurrent_network():
+    return len(TorchModel(nn.LSTM(2, 2, 2), False).variables)
 class Target(nn.Module):
     "With a frozen copy, as BYOL has it, and a flag."
     def __init__(self):
@@ -425,6 +582,57 @@ def a_module_made_in_inference_mode():
     with torch.inference_mode():
         net = nn.Linear(2, 1)
     TorchModel(net, False)
+def a_frozen_parameter_made_in_inference_mode():
+    net = nn.Sequential(nn.Linear(2, 2))
+    with torch.inference_mode():
+        net.append(nn.Linear(2, 1).requires_grad_(False))
+    Run(net)
+def a_mask_made_in_inference_mode():
+    net = nn.Linear(2, 1)
+    with torch.inference_mode():
+        net.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+    Run(net)
+def counted(dtype, begin, change):
+    "A buffer of whole numbers that a step changes by `change`."
+    net = nn.Linear(2, 1)
+    net.register_buffer("few", torch.zeros(3, dtype=torch.int32))
+    net.register_buffer("seen", torch.tensor([0, begin]).to(dtype))
+    run = Run(net)
+    return run.after(lambda: net.seen.copy_(net.seen.long() + change))
+def a_count_that_stays_exact():
+    return [counted(dtype, 2**24 - 2, 2) for dtype in (torch.int32, torch.int64, torch.uint32, torch.uint64)]
+def a_count_that_grows_too_large():
+    return counted(torch.int64, 2**24 - 2, 3)
+def a_negative_count_that_grows_too_large():
+    return counted(torch.int32, 3, -2**24 - 4)
+def an_unsigned_count_that_grows_too_large():
+    return counted(torch.uint32, 2**24 - 2, 3)
+def an_unsigned_long_count_that_grows_too_large():
+    return counted(torch.uint64, 2**24 - 2, 3)
+def a_count_that_grows_too_large_in_the_rehearsal():
+    net = nn.Linear(2, 1)
+    net.register_buffer("seen", torch.zeros(1, dtype=torch.int64))
+    model = TorchModel(net, False)
+    model.begin_loop(), model.begin_rehearsal()
+    net.seen += 2**24 + 1
+    net(torch.ones(1, 2)).sum().backward(), model.end_step()
+def batches_of_a_batch_norm(momentum):
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, momentum=momentum))
+    run = Run(net)
+    return run.after(lambda: net[1].num_batches_tracked.fill_(2**24))
+def many_batches_that_a_batch_norm_counts():
+    return batches_of_a_batch_norm(0.1)
+def many_batches_that_a_batch_norm_reads():
+    batches_of_a_batch_norm(None)
+def a_double_count():
+    net = nn.Linear(2, 1).double()
+    net.register_buffer("seen", torch.zeros(1, dtype=torch.float64))
+    run = Run(net)
+    return run.after(lambda: net.seen.add_(2**24 + 1)), run.model.named_views()["seen"].item()
+def large_unsigned_numbers():
+    net = nn.Linear(2, 1)
+    net.register_buffer("offsets", torch.tensor([0, 2**24 + 1]).to(torch.uint32))
+    return [variable.name for variable in Run(net).model.variables]
 def a_module_in_data_parallel():
     TorchModel(nn.DataParallel(nn.Linear(2, 1)), False)
 def a_module_in_distributed_data_parallel():
@@ -554,6 +762,11 @@ REPLACED = 'since job.wrap() the parameter "{}" was replaced by another tensor'
 FROZEN = "the loop changed the frozen parameter \"target.{}\", but the cluster doesn't keep"
 OUTSIDE = "the backward pass gave a gradient to {}, which isn't in the module that job.wrap() got"
 NOTED = "disttrain: "
+SHARED = 'the parameter "0.weight" and the {} share memory, but they are two tensors, so the job would change one of them'
+LARGE = (
+    'the buffer "seen" has got whole numbers above 16777216 since job.wrap(), which the cluster can\'t keep exactly: let it be a '
+    "buffer of float64, or one with persistent=False"
+)
 NO_BOUNDS = "the function of job.wrap(constraint=...) doesn't keep each element of the parameter \"weight\" within bounds"
 SENTENCES = {
     "clamped": changed("0.weight"),
@@ -567,6 +780,13 @@ SENTENCES = {
     "a_vector_of_parameters": "\"0.weight\" isn't in the worker's memory any more",
     "one_value_of_a_large_model": changed("1.weight"),
     "many_values_of_a_large_model": changed("1.weight"),
+    "one_value_of_a_large_model_once_in_the_first_step": changed("1.weight"),
+    "one_value_of_a_large_model_once_in_the_second_step": changed("1.weight"),
+    "one_value_of_a_large_model_after_the_last_step": changed("1.weight"),
+    "one_value_of_a_large_half_model_once": changed("1.weight"),
+    "one_value_of_a_large_half_model_after_the_last_step": changed("1.weight"),
+    "one_value_of_a_large_frozen_parameter_once": 'the loop changed the frozen parameter "1.weight"',
+    "one_value_of_a_large_tree_once": changed("large"),
     "half_by_data": changed("1.weight"),
     "half_in_place": changed("0.weight"),
     "converted_in_the_loop": "\"0.weight\" isn't in the worker's memory any more",
@@ -604,6 +824,24 @@ SENTENCES = {
     "a_frozen_parameter_changed_by_data": FROZEN.format("bias"),
     "a_frozen_parameter_with_other_data": FROZEN.format("weight"),
     "a_flag_set": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
+    "a_flag_that_an_evaluation_sets": "the function of job.on_evaluate() or job.on_predict() changed the buffer \"is_ready\", which has",
+    "an_evaluation_that_fails_and_cant_be_undone": "the function's own",
+    "a_frozen_column_changed": FROZEN.format("mean").replace("target.", ""),
+    "a_flag_set_before_an_evaluation": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
+    "weights_tied_by_data": SHARED.format('parameter "1.weight"'),
+    "weights_of_one_tensor": SHARED.format('parameter "1.weight"'),
+    "weights_of_overlapping_columns": SHARED.format('parameter "1.weight"'),
+    "weights_tied_by_data_after_wrap": SHARED.format('parameter "1.weight"'),
+    "a_frozen_weight_tied_by_data": SHARED.format('frozen parameter "1.weight"'),
+    "a_buffer_tied_by_data": SHARED.format('buffer "1.copied"'),
+    "a_count_that_grows_too_large": LARGE,
+    "a_negative_count_that_grows_too_large": LARGE,
+    "an_unsigned_count_that_grows_too_large": LARGE,
+    "an_unsigned_long_count_that_grows_too_large": LARGE,
+    "a_count_that_grows_too_large_in_the_rehearsal": LARGE,
+    "many_batches_that_a_batch_norm_reads": LARGE.replace("seen", "1.num_batches_tracked"),
+    "a_frozen_parameter_made_in_inference_mode": 'job.wrap() got a module whose "1.weight" was made in torch.inference_mode()',
+    "a_mask_made_in_inference_mode": 'job.wrap() got a module whose "mask" was made in torch.inference_mode(), so PyTorch can\'t',
     "a_module_made_in_inference_mode": 'job.wrap() got a module whose "weight" was made in torch.inference_mode()',
     "a_module_in_data_parallel": "job.wrap() got a DataParallel around a Linear; expected the module itself, without",
     "a_module_in_distributed_data_parallel": "job.wrap() got a DistributedDataParallel around a Linear; expected the module",
@@ -628,6 +866,19 @@ SMALL = 0.05000000074505806  # of float32
 VALUES = {
     "a_large_model_that_nobody_changes": "taken",
     "half_that_nobody_changes": "taken",
+    "a_large_model_with_whole_comparisons_that_nobody_changes": "taken",
+    "the_schedule_of_whole_comparisons": ([0, 1], True, True, False),
+    "a_cache_that_an_evaluation_grows": (7, "taken"),
+    "a_buffer_that_an_evaluation_replaces": (0.0, "taken"),
+    "a_nan_in_an_evaluation": [float("nan"), 1.0],
+    "buffers_that_an_evaluation_leaves": ([2.0, 2.0], "taken"),
+    "frozen_parameters_that_are_not_dense": "taken",
+    "slices_of_one_tensor": ["taken"] * 3,
+    "layers_of_a_recurrent_network": 8,
+    "a_count_that_stays_exact": ["taken"] * 4,
+    "many_batches_that_a_batch_norm_counts": "taken",
+    "a_double_count": ("taken", 2.0**24 + 1),
+    "large_unsigned_numbers": ["weight", "bias"],
     "a_nan_that_nobody_changes": "taken",
     "other_values_for_an_evaluation_alone": "taken",
     "an_optimizer_before_the_loop": "taken",

@@ -2,7 +2,7 @@
 
 import unittest
 
-from fake_worker import FakeWorker, require_python
+from fake_worker import FakeWorker, require_python, run_code
 
 PYTHON = require_python("torch")
 
@@ -22,6 +22,7 @@ class Net(torch.nn.Module):
         self.register_buffer("mask", torch.ones(2, dtype=torch.bool))
         self.register_buffer("constant", torch.ones(2), persistent=False)
     def forward(self, x):
+        self.constant += 1
         return self.tied(self.wide(self.norm(self.first(x)).double()))
 model = Net()
 data = [torch.tensor([float(i)]) for i in range(10)]
@@ -76,24 +77,128 @@ VALUES = {
 }
 
 
-# Prints the layers' modes and statistics, and takes a case's code between wrap() and batches(), and in the loop.
+# Takes a line of a case before the evaluation's backward pass.
 BACKWARD_IN_EVALUATION = """
 import disttrain, torch
+torch.manual_seed(1)
 model = torch.nn.Linear(1, 1)
 model.register_buffer("offsets", torch.tensor([0, 2**24 + 1]))
-job = disttrain.init(metrics=[])
-job.wrap(model)
-@job.on_evaluate
+job = disttrain.init(metrics=[], alone=disttrain.Alone(batch_size=1, epochs=3))
+opt = job.wrap(model)
+@job.on_evaluate(dataset=[torch.tensor([2.0])])
 def evaluate(batch):
     with torch.enable_grad():
-        loss = model(batch.x).sum()
+        loss = 3 * model(batch.x).sum()
+        {line}
         loss.backward()
-    return {"loss": loss.detach()}
+    return {{"loss": loss.detach()}}
 for batch in job.batches([torch.tensor([2.0])]):
     assert model.offsets.tolist() == [0, 2**24 + 1], model.offsets
     model(batch.x).sum().backward()
     job.step(loss=0)
+print([parameter.item() for parameter in model.parameters()])
 """
+# Its forward pass changes buffers of all kinds in every mode.
+BUFFERS = """
+import disttrain, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+        self.norm = torch.nn.BatchNorm1d(1)
+        self.register_buffer("small", torch.zeros(1))
+        self.register_buffer("wide", torch.zeros(1, dtype=torch.float64))
+        self.register_buffer("narrow", torch.zeros(1, dtype=torch.float16))
+        self.register_buffer("whole", torch.zeros(1, dtype=torch.int64))
+        self.register_buffer("own", torch.zeros(1), persistent=False)
+        self.register_buffer("is_ready", torch.zeros(1, dtype=torch.bool))
+    def forward(self, x):
+        for buffer in (self.small, self.wide, self.narrow, self.whole, self.own):
+            buffer += 1
+        return self.norm(self.layer(x))
+model = Net()
+job = disttrain.init({init})
+job.wrap(model)
+@job.on_evaluate
+def evaluate(batch):
+    model.train()
+    return {{"loss": model(batch.x).sum()}}
+for batch in job.batches([torch.tensor([float(i)]) for i in range(10)]):
+    print({{name: buffer.item() for name, buffer in model.named_buffers()}})
+    model(batch.x).sum().backward()
+    job.step(loss=0)
+"""
+COUNTED = """
+import disttrain, torch
+model = torch.nn.Linear(1, 1)
+model.register_buffer("seen", torch.zeros(1))
+job = disttrain.init(metrics=["seen"])
+job.wrap(model)
+@job.on_evaluate
+def evaluate(batch):
+    model.seen += 1
+    return {"loss": model.seen, "seen": model.seen[0]}
+job.on_predict(lambda batch: model.seen.add_(5))
+for batch in job.batches([torch.tensor([1.0])] * 2):
+    pass
+"""
+DRAWN = """
+import disttrain, random, numpy as np, torch
+random.seed(1), np.random.seed(1), torch.manual_seed(1)
+model = torch.nn.Linear(1, 1)
+job = disttrain.init(metrics=[])
+job.wrap(model)
+def draw(who):
+    print(who, random.random(), np.random.rand(), torch.rand(1).item())
+@job.on_evaluate
+def evaluate(batch):
+    draw("evaluation")
+    return {"loss": 0}
+for batch in job.batches([torch.tensor([1.0])] * 2):
+    draw("step")
+    model(batch.x).sum().backward()
+    job.step(loss=0)
+"""
+# A table that the forward pass fills once, and a mode that the loop sets once.
+SET_UP_ONCE = """
+import disttrain, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+        self.register_buffer("table", torch.zeros(1), persistent=False)
+        self.ready = False
+    def forward(self, x):
+        if not self.ready:
+            self.table.copy_(torch.tensor([7.0]))
+            self.ready = True
+        return self.layer(x) * self.table
+model = Net().eval()
+job = disttrain.init()
+job.wrap(model)
+@job.on_evaluate
+def evaluate(batch):
+    return {"loss": model(batch.x).sum()}
+for i, batch in enumerate(job.batches([torch.tensor([1.0])] * 2)):
+    if i == 0:
+        model.train()
+    model(batch.x).sum().backward()
+    print(model.table.item(), model.training)
+    job.step(loss=0)
+"""
+# Draws random numbers of Python, NumPy and PyTorch. They are seeded between batches() and the loop.
+SEEDED = """
+import disttrain, random, numpy as np, torch
+model = {model}
+job = disttrain.init({init})
+job.wrap(model)
+loop = job.batches([torch.tensor([float(i)]) for i in range(10)])
+random.seed(1), np.random.seed(1), torch.manual_seed(1)
+for batch in loop:
+    print(random.random(), np.random.rand(), torch.rand(1).item())
+    {step}
+"""
+# Prints the layers' modes and statistics, and takes a case's code between wrap() and batches(), and in the loop.
 FROZEN_LAYER = """
 import disttrain, torch
 class Net(torch.nn.Module):
@@ -221,19 +326,149 @@ class TorchModelTest(unittest.TestCase):
             worker.end()
             self.assertEqual(worker.finish(), (0, "True False True\n"))
 
-    def test_a_backward_pass_of_an_evaluation_changes_no_step(self):
-        with FakeWorker(PYTHON, BACKWARD_IN_EVALUATION) as worker:
+    def test_a_function_that_ends_in_train_leaves_the_modes_of_the_layers_too(self):
+        script = FROZEN_LAYER.format(before="", data="[torch.tensor([2.0])]", show="print(model.training, model.norm.training)")
+        returned = 'return {"loss": model(batch.x).sum()}'
+        self.assertIn(returned, script)
+        script = script.replace(returned, 'loss = model(batch.x).sum(); model.train(); return {"loss": loss}')
+        with FakeWorker(PYTHON, script) as worker:
             worker.open()
-            self.assertEqual([name for name, *_ in worker.model["variables"]], ["weight", "bias"])  # offsets are a constant
-            parameters, first, second = (worker.new_block(4 * worker.words) for _ in range(3))
-            for gradients, spare in [(first, second), (second, first), (first, second)]:
-                worker.start(parameters, gradients, [0], spare=spare)
-                worker.receive()
-                self.assertEqual(worker.values(gradients), {"weight": [2], "bias": [1]})
-                worker.start(parameters, gradients, [0], program="evaluate")
-                worker.receive()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            worker.start(parameters, gradients, [0], program="evaluate")
+            worker.receive()
+            worker.start(parameters, gradients, [0])
+            worker.receive()
             worker.end()
-            self.assertEqual(worker.finish(), (0, ""))
+            self.assertEqual(worker.finish(), (0, "True False\n"))
+
+    def test_a_backward_pass_of_an_evaluation_changes_no_step(self):
+        for line in ("pass", "model.zero_grad()", "model.zero_grad(set_to_none=False)", "opt.zero_grad()"):
+            for has_spare in (True, False):  # without: as with train.accumulate
+                with self.subTest(line, has_spare=has_spare), self.evaluated(line) as worker:
+                    parameters, first, second = (worker.new_block(4 * worker.words) for _ in range(3))
+                    for gradients, spare in [(first, second), (second, first), (first, second)]:
+                        gradients, spare = (gradients, spare) if has_spare else (first, None)
+                        worker.start(parameters, gradients, [0], spare=spare)
+                        worker.receive()
+                        self.assertEqual(worker.values(gradients), {"weight": [2], "bias": [1]})
+                        worker.start(parameters, gradients, [0], program="evaluate")
+                        worker.receive()
+                        # With train.pipeline = 1 the worker still sends them.
+                        self.assertEqual(worker.values(gradients), {"weight": [2], "bias": [1]})
+                    worker.end()
+                    self.assertEqual(worker.finish()[0], 0)
+
+    def evaluated(self, line):
+        worker = FakeWorker(PYTHON, BACKWARD_IN_EVALUATION.format(line=line))
+        worker.open()
+        self.assertEqual([name for name, *_ in worker.model["variables"]], ["weight", "bias"])  # offsets are a constant
+        return worker
+
+    def test_alone_a_backward_pass_of_an_evaluation_changes_no_step(self):
+        found = set()
+        for line in ("model.zero_grad()", "opt.zero_grad()", "pass"):
+            done = run_code(PYTHON, BACKWARD_IN_EVALUATION.format(line=line))
+            self.assertEqual((done.returncode, done.stderr.count("evaluation after epoch")), (0, 3), done.stderr)
+            found.add(done.stdout)
+        without = BACKWARD_IN_EVALUATION.format(line="pass").replace("@job.on_evaluate(dataset=[torch.tensor([2.0])])", "")
+        self.assertEqual(found, {run_code(PYTHON, without).stdout})
+
+    def test_an_evaluation_changes_no_state(self):
+        with FakeWorker(PYTHON, BUFFERS.format(init="metrics=[]")) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            before = {name: [3.0] for name, *_ in worker.model["variables"]}
+            worker.fill(parameters, before)
+            for _ in range(2):
+                worker.start(parameters, gradients, [1, 3], program="evaluate")
+                worker.receive()
+                self.assertEqual(worker.values(parameters), before)
+                worker.start(parameters, gradients, [1, 3])
+                worker.receive()
+                self.assertEqual({worker.values(gradients)[name][0] for name in ("small", "wide", "narrow", "whole")}, {4})
+                worker.fill(parameters, before)
+            worker.end()
+            code, output = worker.finish()
+        self.assertEqual(code, 0, output)
+        first, second = map(eval, output.splitlines())
+        self.assertEqual((first.pop("own"), second.pop("own")), (1, 3))  # this one is the script's
+        self.assertEqual(first, second)
+        self.assertIs(first.pop("is_ready"), False)
+        self.assertEqual(set(first.values()), {3})
+
+    def test_a_result_that_is_a_buffer_has_the_value_of_the_evaluation(self):
+        with FakeWorker(PYTHON, COUNTED) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            worker.fill(parameters, {"weight": [1.0], "bias": [1.0], "seen": [3.0]})
+            worker.start(parameters, gradients, [1], program="evaluate")
+            answer = worker.receive()
+            self.assertEqual((answer["loss_sum"], answer["metrics"]), (4, [4, 1]))
+            worker.start(parameters, gradients, [1], program="predict")
+            self.assertEqual(list(worker.receive()["payload"]), [8])
+            self.assertEqual(worker.values(parameters)["seen"], [3])
+
+    def test_an_evaluation_draws_random_numbers_of_its_own(self):
+        drawn = {}
+        for evaluations in (0, 2):
+            with FakeWorker(PYTHON, DRAWN) as worker:
+                worker.open()
+                parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+                for _ in range(2):
+                    worker.start(parameters, gradients, [1])
+                    worker.receive()
+                    for _ in range(evaluations):
+                        worker.start(parameters, gradients, [1], program="evaluate")
+                        worker.receive()
+                worker.end()
+                drawn[evaluations] = worker.finish()[1].splitlines()
+        of_evaluations = [line for line in drawn[2] if line.startswith("evaluation")]
+        self.assertEqual(len(set(of_evaluations)), 4)
+        self.assertEqual([line for line in drawn[2] if line not in of_evaluations], drawn[0])
+
+    def test_the_rehearsal_leaves_what_the_script_sets_up_once(self):
+        with FakeWorker(PYTHON, SET_UP_ONCE) as worker:
+            worker.open()
+            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+            worker.start(parameters, gradients, [1])
+            worker.receive()
+            worker.end()
+            self.assertEqual(worker.finish(), (0, "7.0 True\n7.0 True\n"))
+
+    def test_the_rehearsal_leaves_the_random_numbers(self):
+        for model, step in (
+            ("torch.nn.Linear(1, 1)", "model(batch.x).sum().backward(); job.step(loss=0)"),
+            ("{'w': np.ones(1)}", "job.push_pull({'w': np.ones(1)}, loss=0)"),
+        ):
+            with self.subTest(model), FakeWorker(PYTHON, SEEDED.format(init="", model=model, step=step)) as worker:
+                worker.open()
+                parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+                worker.start(parameters, gradients, [1])
+                worker.receive()
+                worker.end()
+                code, output = worker.finish()
+                self.assertEqual(code, 0, output)
+                rehearsed, first = output.splitlines()
+                self.assertEqual(rehearsed, first)
+
+    def test_random_numbers_of_devices_in_use_are_restored(self):
+        code = """
+import torch
+from disttrain.random_states import RandomStates
+states = {name: "before" for name in ("cuda", "xpu", "mps")}
+def install(name, device, suffix):
+    setattr(device, "get_rng_state" + suffix, lambda: states[name])
+    setattr(device, "set_rng_state" + suffix, lambda state: states.update({name: state}))
+torch.cuda.is_initialized = torch.backends.mps.is_available = lambda: True
+torch.xpu.is_initialized = lambda: False
+install("cuda", torch.cuda, "_all"), install("xpu", torch.xpu, "_all"), install("mps", torch.mps, "")
+noted = RandomStates()
+states.update(dict.fromkeys(states, "after"))
+noted.restore()
+print(states)
+"""
+        done = run_code(PYTHON, code)
+        self.assertEqual(done.stdout, "{'cuda': 'before', 'xpu': 'after', 'mps': 'before'}\n", done.stderr)
 
     def test_weights_loaded_after_wrap_are_the_initial_ones(self):
         before = "model.load_state_dict({name: value * 0 + 5 for name, value in model.state_dict().items()})"
@@ -308,7 +543,11 @@ class Stream(torch.utils.data.IterableDataset):
             worker.lines = worker.finish()[1].splitlines()
         self.assertEqual(rehearsed.first, plain.first)
         self.assertEqual(len(rehearsed.lines), 7)
-        self.assertEqual(rehearsed.lines[3:], plain.lines)  # also the random number
+        # Also the random number. The buffer with persistent=False is the script's, and has counted the rehearsal.
+        flags, counted, counted_twice = "[[True, True], ", "[2.0, 2.0], ", "[4.0, 4.0], "
+        self.assertIn(flags + counted_twice, rehearsed.lines[5])
+        found = [line.replace(flags + counted_twice, flags + counted) for line in rehearsed.lines[3:]]
+        self.assertEqual(found, plain.lines)
 
 
 if __name__ == "__main__":

@@ -233,6 +233,21 @@ def a_module_of_torch_jit():
         model.end_step()
         model.store()
     return names, dict(zip(names, gradients.round(1).tolist()))["1.bias"], float(gradients[names.index("1.running_mean")])
+def a_module_of_torch_jit_with_a_mask():
+    net = torch.nn.Linear(1, 1)
+    net.register_buffer("mask", torch.ones(1, dtype=torch.bool))
+    net.register_buffer("seen", torch.zeros(1))
+    module = torch.jit.script(net)
+    model = TorchModel(module, False)
+    model.lay_out(range(3))
+    model.bind("first", lambda: (np.ones(3, np.float32), np.zeros(3, np.float32)))
+    model.load(), model.begin_step()
+    module(torch.ones(1, 1)).sum().backward()
+    model.end_step()
+    with model.evaluating():
+        module.train()
+        module.seen += 5
+    return module.training, module.seen.item(), module.mask.item()
 def a_frozen_module():
     TorchModel(Net().requires_grad_(False), False)
 
@@ -286,6 +301,7 @@ VALUES = {
     "other_arrays": [3.0, 0.0, 0.0, 1.0, 1.0, 4.0, 4.0],
     "gradients_in_overlap_arent_copied": ONE_STEP,
     "a_module_of_torch_jit": (JIT_NAMES, 2.0, JIT_MEAN),
+    "a_module_of_torch_jit_with_a_mask": (True, 1.0, True),
     "converted_parameters": ([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0], "torch.float64"),
 }
 
