@@ -120,7 +120,8 @@ class Chief {
   // True if a trace of the job is being collected, or written and not late.
   bool awaits_trace(JobId job) const;
   bool knows(JobId job) const;
-  // What a client hears that waited for the job: its status, unless the job was forgotten meanwhile.
+  // The answer for a client that waited for the job: the job's status, unless the chief has forgotten the job
+  // meanwhile.
   wire::ControlMessage final_status(JobId job) const;
   // True if the job has ended, or was forgotten since, and no trace is awaited.
   bool is_over(JobId job) const;

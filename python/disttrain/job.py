@@ -264,7 +264,7 @@ class Job:
         return batch
 
     def _run_evaluate(self, batch):
-        # What it returned may be a buffer, which has its value of before after evaluating().
+        # The function may return a buffer, and evaluating() gives the buffer its former value at the end. So read it before.
         with self._model.evaluating():
             loss, metrics = _means_of(self._evaluate(batch))
         if self._metrics is not None:

@@ -165,6 +165,21 @@ TEST_F(PsThatHangs, EndsItsProcessIfAFileKeepsAThreadInAJobThatIsOver) {
   files_.let_go();
 }
 
+// A job that rolls back may read the same files again, so the end of this process would help nobody.
+TEST_F(PsThatHangs, WaitsForAFileThatTheNextGenerationMayNeed) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const CreateShards first = restore(3, 10);
+  const CreateShards second = restore(4, 20);
+  files_.hold(GatedFiles::Op::kRead, first.restore_path + "/shard-0");
+  chief_.send(first);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  chief_.send(second);
+  let_heartbeats_pass(5);
+  EXPECT_FALSE(has_hung_);
+  files_.let_go();
+  expect_only(Generation(4));
+}
+
 TEST_F(PsOrders, HeartbeatsSayThatARestoreGetsOn) {
   ASSERT_TRUE(until([&] { return chief_.connected(); }));
   const CreateShards order = restore(3, 10);

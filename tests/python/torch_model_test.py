@@ -312,10 +312,8 @@ class TorchModelTest(unittest.TestCase):
         for got, expected in zip(outputs, norm):
             self.assertAlmostEqual(got, expected, places=3)
 
-    def test_an_evaluation_leaves_the_modes_of_the_layers(self):
-        script = FROZEN_LAYER.format(
-            before="", data="[torch.tensor([2.0])]", show="print(model.training, model.norm.training, model.head.training)"
-        )
+    def printed_after_an_evaluation(self, script):
+        """What the script prints in a step that follows an evaluation."""
         with FakeWorker(PYTHON, script) as worker:
             worker.open()
             parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
@@ -324,22 +322,22 @@ class TorchModelTest(unittest.TestCase):
             worker.start(parameters, gradients, [0])
             worker.receive()
             worker.end()
-            self.assertEqual(worker.finish(), (0, "True False True\n"))
+            code, printed = worker.finish()
+        self.assertEqual(code, 0, printed)
+        return printed
+
+    def test_an_evaluation_leaves_the_modes_of_the_layers(self):
+        script = FROZEN_LAYER.format(
+            before="", data="[torch.tensor([2.0])]", show="print(model.training, model.norm.training, model.head.training)"
+        )
+        self.assertEqual(self.printed_after_an_evaluation(script), "True False True\n")
 
     def test_a_function_that_ends_in_train_leaves_the_modes_of_the_layers_too(self):
         script = FROZEN_LAYER.format(before="", data="[torch.tensor([2.0])]", show="print(model.training, model.norm.training)")
         returned = 'return {"loss": model(batch.x).sum()}'
         self.assertIn(returned, script)
         script = script.replace(returned, 'loss = model(batch.x).sum(); model.train(); return {"loss": loss}')
-        with FakeWorker(PYTHON, script) as worker:
-            worker.open()
-            parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
-            worker.start(parameters, gradients, [0], program="evaluate")
-            worker.receive()
-            worker.start(parameters, gradients, [0])
-            worker.receive()
-            worker.end()
-            self.assertEqual(worker.finish(), (0, "True False\n"))
+        self.assertEqual(self.printed_after_an_evaluation(script), "True False\n")
 
     def test_a_backward_pass_of_an_evaluation_changes_no_step(self):
         for line in ("pass", "model.zero_grad()", "model.zero_grad(set_to_none=False)", "opt.zero_grad()"):
