@@ -1,17 +1,17 @@
 """Free ports for the daemons of a cluster file.
 
 1. The ports are outside of ip_local_port_range, so that no outgoing connection can take one before its daemon does.
-2. Each port is locked until this process ends, so that tests that run at the same time don't share one.
+2. Each port is locked until this process ends, so that tests that run at the same time don't share one. The folder of
+   the locks doesn't depend on TMPDIR, because a test gives the tools that it starts another one.
 3. The port 1000 above, where a daemon serves its metrics, is free too.
 """
 import fcntl
 import os
 import random
 import socket
-import tempfile
 from pathlib import Path
 
-LOCKS = Path(tempfile.gettempdir()) / f"disttrain-ports-{os.getuid()}"
+LOCKS = Path(f"/tmp/disttrain-ports-{os.getuid()}")
 CANDIDATES = [port for thousand in range(20000, 32000, 2000) for port in range(thousand, thousand + 1000)]
 HELD = []
 
