@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -19,6 +20,7 @@ DIGITS = ROOT / "tests/data/mnist-mini"
 # How many seconds a test waits. After that the wait fails, so that a broken program fails the test instead of hanging
 # it. With a sanitizer, a test waits longer.
 PATIENCE = 60.0 * float(os.environ.get("DISTTRAIN_PATIENCE", "1"))
+TOLD_LINES = 30  # of each process of a test that failed
 SANITIZED = os.environ.get("DISTTRAIN_SANITIZE", "")  # "", "address,undefined" or "thread"
 
 QUICK = """
@@ -72,11 +74,23 @@ class SystemTest(unittest.TestCase):
         self.environment.pop("DISTTRAIN_CLUSTER", None)
         self.processes = []
 
+    def run(self, result=None):
+        self.result = result if result is not None else self.defaultTestResult()
+        self.failed_before = self.failures()
+        return super().run(self.result)
+
+    def failures(self):
+        return len(self.result.failures) + len(self.result.errors)
+
     def tearDown(self):
+        has_failed = self.failures() > self.failed_before
         for process in self.processes:
-            if process.poll() is None:
+            ended_by_itself = process.poll() is not None
+            if not ended_by_itself:
                 process.kill()
             process.wait()
+            if has_failed:
+                self.tell(process, ended_by_itself)
             process.stdout.close()
             process.stderr.close()
         left = self.processes_of_this_test()
@@ -84,6 +98,18 @@ class SystemTest(unittest.TestCase):
             os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.assertEqual(left, [], "processes were left behind")
+
+    def tell(self, process, ended_by_itself):
+        """Prints the last lines of a process of a test that failed, if no wait has read them."""
+        if process.stderr.closed:
+            return
+        os.set_blocking(process.stderr.fileno(), False)  # a process that it left may still hold the other end
+        try:
+            lines = (os.read(process.stderr.fileno(), 1 << 20)).decode(errors="replace").splitlines()
+        except BlockingIOError:
+            lines = []
+        how = f"ended with {process.returncode}" if ended_by_itself else "ran until the test's end"
+        print(f"--- {' '.join(process.args)} ({how})", *lines[-TOLD_LINES:], sep="\n", file=sys.stderr)
 
     # Jobs and clusters.
 
