@@ -29,11 +29,12 @@ ReleaseDeadline::~ReleaseDeadline() {
 }
 
 void ReleaseDeadline::begin(Duration patience) {
-  const bool is_first = pending_++ == 0;
-  patience_ = is_first ? patience : std::min(patience_, patience);
-  began_ = is_first ? daemon::now() : began_;
-  moved_ = is_first ? began_ : moved_;
-  turns_ = is_first ? thread_.turns() : turns_;
+  if (pending_++ == 0 || patience < patience_) {
+    patience_ = patience;
+    checked_ = daemon::now();
+    age_ = stood_ = Duration::zero();
+    turns_ = thread_.turns();
+  }
   thread_.post([this, &loop = loop_, alive = alive_] {
     asio::post(loop, [this, alive] {
       if (*alive) answered();
@@ -46,13 +47,18 @@ void ReleaseDeadline::answered() {
   if (--pending_ == 0) timer_.cancel();
 }
 
+// A process that was suspended, or that gets no CPU, checks late. Its thread had no time either, so a check counts for
+// the time of two at most.
 void ReleaseDeadline::check() {
   if (has_missed_) return;
   const Instant now = daemon::now();
-  if (const std::uint64_t turns = thread_.turns(); std::exchange(turns_, turns) != turns) moved_ = now;
+  const Duration passed = std::min(now - std::exchange(checked_, now), 2 * patience_ / kChecksPerPatience);
+  const std::uint64_t turns = thread_.turns();
+  age_ += passed;
+  stood_ = std::exchange(turns_, turns) == turns ? stood_ + passed : Duration::zero();
   const Duration longest = std::max(patience_, longest_);
-  has_missed_ = now - moved_ >= patience_ || now - began_ >= longest;
-  if (now - moved_ >= patience_) return on_missed_("hasn't moved for " + format_duration(now - moved_));
+  has_missed_ = stood_ >= patience_ || age_ >= longest;
+  if (stood_ >= patience_) return on_missed_("hasn't moved for " + format_duration(stood_));
   if (has_missed_) return on_missed_("moves, but hasn't released it within " + format_duration(longest));
   timer_.expires_after(patience_ / kChecksPerPatience);
   timer_.async_wait([this, alive = alive_](asio::error_code cancelled) {

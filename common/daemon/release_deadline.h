@@ -43,7 +43,8 @@ class ReleaseDeadline {
   ReleaseDeadline(const ReleaseDeadline&) = delete;
 
   // The thread was told to release a job. It must get to the end of its orders so far, and may stand still for at most
-  // `patience` until then. If an earlier release isn't over, the shorter patience holds for both.
+  // `patience` until then. If an earlier release isn't over, the shorter patience holds for both, from the call that
+  // brought it.
   void begin(Duration patience = kReleasePatience);
   // True from begin() until the thread has obeyed.
   bool is_pending() const { return pending_ > 0; }
@@ -61,8 +62,9 @@ class ReleaseDeadline {
   std::uint64_t pending_ = 0;    // releases that aren't over
   bool has_missed_ = false;
   Duration patience_{};
-  Instant began_;
-  Instant moved_;  // when `turns_` was new
+  Instant checked_;   // when check() ran last
+  Duration age_{};    // of the release
+  Duration stood_{};  // the part of age_ since `turns_` was new
   std::uint64_t turns_ = 0;
 };
 

@@ -83,6 +83,25 @@ TEST_F(ReleaseDeadlineTest, ShorterPatienceHoldsForAnEarlierReleaseToo) {
   EXPECT_EQ(missed_, 1);
 }
 
+TEST_F(ReleaseDeadlineTest, ShorterPatienceBeginsWithItsOwnRelease) {
+  deadline_.begin(hours(1));
+  std::this_thread::sleep_for(milliseconds(20));  // longer than the patience that follows
+  deadline_.begin(milliseconds(10));
+  EXPECT_EQ(missed_, 0) << "the thread hasn't had its 10 ms yet";
+  loop_.run();
+  EXPECT_EQ(missed_, 1);
+}
+
+TEST_F(ReleaseDeadlineTest, ProcessThatWasSuspendedIsNotHung) {
+  deadline_.begin(milliseconds(10));
+  std::this_thread::sleep_for(milliseconds(20));  // the whole process, as after SIGSTOP
+  loop_.run_one();                                // the check that was due meanwhile
+  EXPECT_EQ(missed_, 0) << "the thread had no time either";
+  obey_all();
+  loop_.run();
+  EXPECT_EQ(missed_, 0);
+}
+
 TEST_F(ReleaseDeadlineTest, EachReleaseMustBeOver) {
   deadline_.begin(hours(1));
   obey_all();
