@@ -215,17 +215,18 @@ void PsDaemon::take(const CloseJob& order) {
 
 void PsDaemon::drop_job() {
   if (!job_) return after_drop();
-  HeldJob* const job = job_.get();
-  const bool is_first = !job->is_dropping();  // of several calls for this job
   // The next generation of a job may need the same files, and then it waits for them.
-  const bool is_over = !next_ || next_->job != job->facts().job;
-  job->drop([this] {
+  const bool is_over = !next_ || next_->job != job_->facts().job;
+  const auto is_gone = std::make_shared<bool>(false);
+  job_->drop([this, is_gone] {
+    *is_gone = true;
     job_.reset();
     log_.set_job("");
     after_drop();
   });
-  if (!is_first || !is_over || job_.get() != job) return;
-  for (const auto& release : releases_) release->begin(hung_.patience);
+  if (*is_gone || !is_over) return;
+  for (const auto& release : releases_)
+    if (!release->is_pending()) release->begin(hung_.patience);
 }
 
 void PsDaemon::after_drop() {

@@ -180,6 +180,20 @@ TEST_F(PsThatHangs, WaitsForAFileThatTheNextGenerationMayNeed) {
   expect_only(Generation(4));
 }
 
+TEST_F(PsThatHangs, EndsItsProcessIfTheJobEndsWhileItsRollbackWaits) {
+  ASSERT_TRUE(until([&] { return chief_.connected(); }));
+  const CreateShards first = restore(3, 10);
+  const CreateShards second = restore(4, 20);
+  files_.hold(GatedFiles::Op::kRead, first.restore_path + "/shard-0");
+  chief_.send(first);
+  ASSERT_TRUE(until([&] { return files_.is_waiting(); }));
+  chief_.send(second);
+  let_heartbeats_pass(5);
+  chief_.send(CloseJob{JobId(5), Generation(4), "killed"});
+  EXPECT_TRUE(until([&] { return has_hung_.load(); }));
+  files_.let_go();
+}
+
 TEST_F(PsOrders, HeartbeatsSayThatARestoreGetsOn) {
   ASSERT_TRUE(until([&] { return chief_.connected(); }));
   const CreateShards order = restore(3, 10);
