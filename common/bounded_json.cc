@@ -4,7 +4,7 @@ namespace disttrain {
 
 bool exceeds_json_bounds(std::string_view text, int most_nesting, std::size_t most_values) {
   int depth = 0;
-  std::size_t commas = 0;
+  std::size_t values = 0;
   bool is_in_string = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char character = text[at];
@@ -14,11 +14,11 @@ bool exceeds_json_bounds(std::string_view text, int most_nesting, std::size_t mo
     } else if (character == '"') {
       is_in_string = true;
     } else if (character == '[' || character == '{') {
-      if (++depth > most_nesting) return true;
+      if (++depth > most_nesting || ++values > most_values) return true;
     } else if (character == ']' || character == '}') {
       --depth;
     } else if (character == ',') {
-      if (++commas > most_values) return true;
+      if (++values > most_values) return true;
     }
   }
   return false;

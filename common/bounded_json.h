@@ -16,11 +16,12 @@ namespace disttrain {
 // Objects and arrays inside of each other. The deepest texts of disttrain are manifests, with 6.
 inline constexpr int kMaxJsonNesting = 8;
 
-// The most values of a tree, counted by the commas between them, unless the caller needs more.
+// The most values of a tree, counted by their commas and open brackets, unless the caller needs more.
 inline constexpr std::size_t kMaxJsonValues = std::size_t{16} << 20;
 
-// Whether the text has more open brackets at one place than `most_nesting`, or more than `most_values` commas outside
-// of strings. Reads the text up to that place. Of a text that isn't JSON it is true of the part before the first error.
+// Whether the text has more open brackets at one place than `most_nesting`, or more than `most_values` commas and open
+// brackets outside of strings. Reads the text up to that place. Of a text that isn't JSON it is true of the part before
+// the first error.
 bool exceeds_json_bounds(std::string_view text, int most_nesting, std::size_t most_values);
 
 // Returns a discarded value (Json::is_discarded()) if the text isn't JSON, is nested deeper than `most_nesting` or has

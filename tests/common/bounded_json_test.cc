@@ -34,9 +34,15 @@ TEST(BoundedJson, BracketsInStringsDontCount) {
 TEST(BoundedJson, TextOfTooManyValuesIsDiscarded) {
   std::string text = "[0";
   text.reserve(2 * kMaxJsonValues + 8);
-  for (std::size_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
+  for (std::size_t i = 1; i < kMaxJsonValues; ++i) text += ",0";
   EXPECT_FALSE(exceeds_json_bounds(text + "]", kMaxJsonNesting, kMaxJsonValues));
   EXPECT_TRUE(parse_bounded_json(text + ",0]").is_discarded());
+}
+
+TEST(BoundedJson, ArraysInsideOfArraysCount) {
+  EXPECT_FALSE(exceeds_json_bounds("[[[0]],[[0]]]", kMaxJsonNesting, 6));
+  EXPECT_TRUE(exceeds_json_bounds("[[[0]],[[0]]]", kMaxJsonNesting, 5));
+  EXPECT_TRUE(exceeds_json_bounds(R"({"a":{"b":{}}})", kMaxJsonNesting, 2));
 }
 
 TEST(BoundedJson, TextThatIsntJsonIsDiscarded) {
