@@ -48,7 +48,7 @@ void PsDaemon::compare_wires(const transport::Arrival& arrival) {
 
 std::optional<Refused> PsDaemon::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
   if (job_) return job_->check(job, generation, shard, token);
-  return Refused{ErrorCode::kTemporary, HeldJob::lacks(job, shard)};
+  return Refused{ErrorCode::kTemporary, shards::HeldJob::lacks(job, shard)};
 }
 
 void PsDaemon::admit(std::unique_ptr<transport::Arrival> arrival, const ChannelHello& hello) {

@@ -7,7 +7,7 @@
 #include "common/daemon/clock.h"
 #include "common/daemon/host.h"
 #include "common/daemon/threads.h"
-#include "psd/visited_log.h"
+#include "shards/visited_log.h"
 
 namespace disttrain::psd {
 
@@ -45,8 +45,9 @@ PsDaemon::PsDaemon(asio::io_context& loop, transport::Transport& transport, chec
             .tell = [this](wire::ControlMessage message) { membership_.tell(std::move(message)); },
             .tell_trace = [this](TraceEvents piece) { membership_.tell_trace(std::move(piece)); },
             .beat_now = [this] { membership_.beat_now(); },
-            .note = [this](ShardId shard, const ShardFigures& figures) { metrics_.heard(shard, figures); },
-            .retire = [this](std::unique_ptr<CheckpointWriter> writer) { retired_.push_back(std::move(writer)); }} {}
+            .note = [this](ShardId shard, const shards::ShardFigures& figures) { metrics_.heard(shard, figures); },
+            .retire =
+                [this](std::unique_ptr<shards::CheckpointWriter> writer) { retired_.push_back(std::move(writer)); }} {}
 
 PsDaemon::~PsDaemon() {
   *alive_ = false;
@@ -119,7 +120,7 @@ void PsDaemon::on_refused(const Error& why) {
   stop();
 }
 
-HeldJob* PsDaemon::open_job(JobId job, Generation generation) {
+shards::HeldJob* PsDaemon::open_job(JobId job, Generation generation) {
   return job_ && job_->is_open(job, generation) ? job_.get() : nullptr;
 }
 
@@ -129,7 +130,7 @@ void PsDaemon::fail_job(JobId job, Generation generation, const Error& error) {
 }
 
 void PsDaemon::take(const CreateShards& order) {
-  if (HeldJob* job = open_job(order.job, order.generation)) return job->repeat_created();
+  if (shards::HeldJob* job = open_job(order.job, order.generation)) return job->repeat_created();
   if (!is_newer(order)) return;
   next_ = order;
   drop_job();
@@ -157,7 +158,7 @@ void PsDaemon::create(const CreateShards& order) {
                     Error{ErrorCode::kUnavailable, "the checkpoints of " + std::to_string(kMostRetired) +
                                                        " ended jobs still hang in their file systems: check these, and "
                                                        "restart this ps"});
-  auto facts = std::make_shared<ShardJob>();
+  auto facts = std::make_shared<shards::ShardJob>();
   facts->job = order.job;
   facts->generation = order.generation;
   facts->token = order.token;
@@ -172,34 +173,34 @@ void PsDaemon::create(const CreateShards& order) {
   facts->checkpoint_mark = order.checkpoint_mark;
   facts->restore_path = order.restore_path;
   facts->init_path = order.init_path;
-  facts->visited_folder = VisitedLog::folder();
+  facts->visited_folder = shards::VisitedLog::folder();
   facts->self = membership_.self();
   facts->cluster = startup_.cluster.name;
   facts->cluster_hash = startup_.cluster.hash;
   facts->credits = startup_.cluster.transport.credits;
   facts->timeouts = membership_.timeouts();
-  job_ = std::make_unique<HeldJob>(host_, facts);
+  job_ = std::make_unique<shards::HeldJob>(host_, facts);
   metrics_.begin(facts->config.job.name, facts->checkpoint_folder, job_->shards());
 }
 
 void PsDaemon::take(const SetRoster& order) {
-  if (HeldJob* job = open_job(order.job, order.generation)) job->set_roster(order);
+  if (shards::HeldJob* job = open_job(order.job, order.generation)) job->set_roster(order);
 }
 
 void PsDaemon::take(const FenceWorker& order) {
-  if (HeldJob* job = open_job(order.job, order.generation)) job->fence(order.worker);
+  if (shards::HeldJob* job = open_job(order.job, order.generation)) job->fence(order.worker);
 }
 
 void PsDaemon::take(const PrepareCheckpoint& order) {
-  if (HeldJob* job = open_job(order.job, order.generation)) job->prepare(order);
+  if (shards::HeldJob* job = open_job(order.job, order.generation)) job->prepare(order);
 }
 
 void PsDaemon::take(const AbandonCheckpoint& order) {
-  if (HeldJob* job = open_job(order.job, order.generation)) job->abandon(order);
+  if (shards::HeldJob* job = open_job(order.job, order.generation)) job->abandon(order);
 }
 
 void PsDaemon::take(const TakeCut& order) {
-  if (HeldJob* job = open_job(order.job, order.generation)) job->take_cut(order);
+  if (shards::HeldJob* job = open_job(order.job, order.generation)) job->take_cut(order);
 }
 
 void PsDaemon::take(const CloseJob& order) {
@@ -240,15 +241,16 @@ void PsDaemon::start_thread(std::uint32_t index) {
   const PsConfig& config = startup_.cluster.ps.at(startup_.task.index);
   std::vector<std::uint32_t> cores;
   if (!config.cores.empty()) cores.push_back(config.cores[index % config.cores.size()]);
-  const auto upward = [this](const ShardNews& news) { post([this, news] { on_news(news); }); };
-  ShardThread& thread = *threads_.emplace_back(
-      std::make_unique<ShardThread>(index, cores, interval_ / 2, transport_, files_, log_, upward));
+  const auto upward = [this](const shards::ShardNews& news) { post([this, news] { on_news(news); }); };
+  shards::ShardThread& thread = *threads_.emplace_back(
+      std::make_unique<shards::ShardThread>(index, cores, interval_ / 2, transport_, files_, log_, upward));
   releases_.push_back(std::make_unique<daemon::ReleaseDeadline>(
       loop_,
-      daemon::ReleaseDeadline::Thread{
-          .post =
-              [&thread](std::function<void()> task) { thread.run([work = std::move(task)](ShardThread&) { work(); }); },
-          .turns = [this, &thread] { return thread.turns() + (job_ ? job_->work() : 0); }},
+      daemon::ReleaseDeadline::Thread{.post =
+                                          [&thread](std::function<void()> task) {
+                                            thread.run([work = std::move(task)](shards::ShardThread&) { work(); });
+                                          },
+                                      .turns = [this, &thread] { return thread.turns() + (job_ ? job_->work() : 0); }},
       [this](const std::string& missed) { on_hung(missed); }, 4 * hung_.patience));
 }
 
@@ -268,7 +270,7 @@ void PsDaemon::on_hung(const std::string& missed) {
 
 // --- The shards
 
-void PsDaemon::on_news(const ShardNews& news) {
+void PsDaemon::on_news(const shards::ShardNews& news) {
   if (job_ && job_->facts().job == news.job && job_->facts().generation == news.generation) job_->hear(news);
 }
 
@@ -282,11 +284,12 @@ void PsDaemon::leave() {
 std::vector<daemon::WatchedLoop> PsDaemon::loops() {
   std::vector<daemon::WatchedLoop> loops;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    ShardThread& thread = *threads_[i];
-    loops.push_back(
-        {"shard-" + std::to_string(i),
-         [&thread](std::function<void()> task) { thread.run([work = std::move(task)](ShardThread&) { work(); }); },
-         [&thread] { return thread.turns(); }});
+    shards::ShardThread& thread = *threads_[i];
+    loops.push_back({"shard-" + std::to_string(i),
+                     [&thread](std::function<void()> task) {
+                       thread.run([work = std::move(task)](shards::ShardThread&) { work(); });
+                     },
+                     [&thread] { return thread.turns(); }});
   }
   return loops;
 }

@@ -17,10 +17,10 @@
 #include "common/daemon/service.h"
 #include "common/daemon/startup.h"
 #include "common/metrics/page.h"
-#include "psd/checkpoint_writer.h"
-#include "psd/held_job.h"
 #include "psd/ps_metrics.h"
-#include "psd/shard_thread.h"
+#include "shards/checkpoint_writer.h"
+#include "shards/held_job.h"
+#include "shards/shard_thread.h"
 #include "task/membership.h"
 #include "transport/connection.h"
 
@@ -93,8 +93,8 @@ class PsDaemon {
   void on_hung(const std::string& missed);
   void fail_job(JobId job, Generation generation, const Error& error);
   // The job that the ps holds, if the order is for it; null: for another job or generation, or it is being dropped.
-  HeldJob* open_job(JobId job, Generation generation);
-  void on_news(const ShardNews& news);
+  shards::HeldJob* open_job(JobId job, Generation generation);
+  void on_news(const shards::ShardNews& news);
 
   // Answers to peers that say hello (ps_arrivals.cc).
   void on_arrival(std::unique_ptr<transport::Arrival> arrival);
@@ -132,11 +132,11 @@ class PsDaemon {
   task::Membership membership_;
   std::unique_ptr<transport::Listener> listener_;
   // Of jobs that have ended: a file system that hangs keeps the thread.
-  std::list<std::unique_ptr<CheckpointWriter>> retired_;
-  JobHost host_;
-  std::unique_ptr<HeldJob> job_;  // null: none
+  std::list<std::unique_ptr<shards::CheckpointWriter>> retired_;
+  shards::JobHost host_;
+  std::unique_ptr<shards::HeldJob> job_;  // null: none
   // The threads must end before the members that they use.
-  std::vector<std::unique_ptr<ShardThread>> threads_;
+  std::vector<std::unique_ptr<shards::ShardThread>> threads_;
   std::vector<std::unique_ptr<daemon::ReleaseDeadline>> releases_;  // one for each of threads_; last: they use these
 };
 

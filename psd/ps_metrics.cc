@@ -23,7 +23,7 @@ void PsMetrics::begin(const std::string& job, const std::string& checkpoint_fold
 }
 
 void PsMetrics::collect(metrics::Page& page) const {
-  ShardFigures all = before_;
+  shards::ShardFigures all = before_;
   for (const auto& [shard, figures] : shards_) {
     all.push.add(figures.push);
     all.pull.add(figures.pull);
@@ -38,7 +38,7 @@ void PsMetrics::collect(metrics::Page& page) const {
 
 void PsMetrics::collect_job(metrics::Page& page) const {
   const auto count = [](std::uint64_t number) { return static_cast<double>(number); };
-  ShardFigures all;
+  shards::ShardFigures all;
   for (const auto& [shard, figures] : shards_) {
     const std::string number = std::to_string(shard.value);
     page.set(metrics::kPsPullBytes, {task_, job_, number}, count(figures.pull_bytes));

@@ -9,7 +9,7 @@
 #include "common/ids.h"
 #include "common/metrics/page.h"
 #include "common/metrics/rpc.h"
-#include "psd/shard_figures.h"
+#include "shards/shard_figures.h"
 
 namespace disttrain::psd {
 
@@ -19,7 +19,7 @@ class PsMetrics {
 
   // The ps begins to make these shards of a job. Drops the figures of an earlier job or generation.
   void begin(const std::string& job, const std::string& checkpoint_folder, const std::vector<ShardId>& shards);
-  void heard(ShardId shard, const ShardFigures& figures) { shards_[shard] = figures; }
+  void heard(ShardId shard, const shards::ShardFigures& figures) { shards_[shard] = figures; }
   // Counts of handled messages by name. The names are "Hello" and the names that wire::name_of() returns.
   metrics::RpcBook& requests() { return requests_; }
 
@@ -32,8 +32,8 @@ class PsMetrics {
   metrics::RpcBook requests_;
   std::string job_;  // "": none yet
   std::string checkpoint_folder_;
-  std::map<ShardId, ShardFigures> shards_;
-  ShardFigures before_;  // sums over the shards that have ended, for counters that aren't per job
+  std::map<ShardId, shards::ShardFigures> shards_;
+  shards::ShardFigures before_;  // sums over the shards that have ended, for counters that aren't per job
 };
 
 }  // namespace disttrain::psd

@@ -38,9 +38,9 @@ void PsHost::on_order(const wire::ControlMessage& message) {
   if (const auto* order = std::get_if<CreateShards>(&message)) {
     create(*order);
   } else if (const auto* roster = std::get_if<SetRoster>(&message)) {
-    if (Shard* pacer = find(ShardId(0))) handle(*pacer, psd::RosterSet{roster->roster, roster->ends});
+    if (Shard* pacer = find(ShardId(0))) handle(*pacer, shards::RosterSet{roster->roster, roster->ends});
   } else if (const auto* fence = std::get_if<FenceWorker>(&message)) {
-    for (const auto& shard : shards_) handle(*shard, psd::Fence{fence->worker});
+    for (const auto& shard : shards_) handle(*shard, shards::Fence{fence->worker});
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     tell_chief(make_heartbeat());
     shards_.clear();
@@ -56,7 +56,7 @@ void PsHost::create(const CreateShards& order) {
   for (const Bucket& bucket : order.layout.buckets) bucket_bytes_.push_back(bucket.words * sizeof(float));
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     if (order.owners[s].ps != self_) continue;
-    psd::ShardOptions options;
+    shards::ShardOptions options;
     options.shard = ShardId(s);
     options.train = order.config->train;
     options.roster = order.roster;
@@ -65,7 +65,7 @@ void PsHost::create(const CreateShards& order) {
     options.train_records = order.train_records;
     auto shard = std::make_unique<Shard>();
     shard->id = ShardId(s);
-    shard->core = std::make_unique<psd::ShardCore>(order.layout, options);
+    shard->core = std::make_unique<shards::ShardCore>(order.layout, options);
     shards_.push_back(std::move(shard));
   }
   if (shards_.empty()) return tell_chief(ShardsCreated{job_, generation_});
@@ -101,14 +101,14 @@ void PsHost::on_peer_hello(PsHost& from, ShardId peer) {
   peers_.push_back(Peer{peer, &from});
   around_.network.send(host_, from.host(), Traffic::kPeer, frame_bytes(wire::HelloAnswer(Welcome{})),
                        [&from, peer] { from.on_peer_welcome(peer); });
-  handle(*pacer, psd::PeerOpened{peer});
+  handle(*pacer, shards::PeerOpened{peer});
 }
 
 void PsHost::on_peer_welcome(ShardId shard) {
   Shard* own = find(shard);
   if (own == nullptr) return;
   became_ready(*own);
-  handle(*own, psd::PeerOpened{ShardId(0)});
+  handle(*own, shards::PeerOpened{ShardId(0)});
 }
 
 void PsHost::became_ready(Shard& shard) {
@@ -128,18 +128,18 @@ void PsHost::on_channel_hello(WorkerHost& worker, const ChannelHello& hello) {
   Shard* shard = find(hello.shard);
   if (shard == nullptr) return around_.fail("a worker came to a shard that doesn't exist");
   channels_.push_back(&worker);
-  handle(*shard, psd::ChannelOpened{psd::ChannelId(channels_.size()), hello.worker});
+  handle(*shard, shards::ChannelOpened{shards::ChannelId(channels_.size()), hello.worker});
 }
 
-void PsHost::on_pull(ShardId shard, psd::ChannelId channel, const Pull& pull) {
-  if (Shard* own = find(shard)) handle(*own, psd::PullArrived{channel, pull});
+void PsHost::on_pull(ShardId shard, shards::ChannelId channel, const Pull& pull) {
+  if (Shard* own = find(shard)) handle(*own, shards::PullArrived{channel, pull});
 }
 
-void PsHost::on_push(ShardId shard, const psd::PushArrived& event) {
+void PsHost::on_push(ShardId shard, const shards::PushArrived& event) {
   Shard* own = find(shard);
   if (own == nullptr) return;
   channels_.at(event.channel.value - 1)->note_delivery();
-  psd::Actions actions;
+  shards::Actions actions;
   if (!spare_.empty()) actions = std::move(spare_.back()), spare_.pop_back();
   std::optional<std::string> problem;
   around_.ps_cores.run([&] {
@@ -154,18 +154,18 @@ void PsHost::on_push(ShardId shard, const psd::PushArrived& event) {
 }
 
 void PsHost::on_staged(const Staged& staged) {
-  if (Shard* pacer = find(ShardId(0))) handle(*pacer, psd::StagedArrived{staged});
+  if (Shard* pacer = find(ShardId(0))) handle(*pacer, shards::StagedArrived{staged});
 }
 
-void PsHost::handle(Shard& shard, const psd::Event& event) {
-  psd::Actions actions;
+void PsHost::handle(Shard& shard, const shards::Event& event) {
+  shards::Actions actions;
   if (!spare_.empty()) actions = std::move(spare_.back()), spare_.pop_back();
   around_.ps_cores.run([&] { shard.core->step(now(), event, actions); });
   carry_out(shard, actions);
 }
 
-void PsHost::carry_out(Shard& shard, psd::Actions& actions) {
-  for (const psd::Action& action : actions) std::visit([this, &shard](const auto& a) { act(shard, a); }, action);
+void PsHost::carry_out(Shard& shard, shards::Actions& actions) {
+  for (const shards::Action& action : actions) std::visit([this, &shard](const auto& a) { act(shard, a); }, action);
   if (shard.core->is_pacer()) around_.global_step = std::max(around_.global_step, shard.core->version().value);
   actions.clear();
   spare_.push_back(std::move(actions));
@@ -178,7 +178,7 @@ void PsHost::send_to_peers(const Message& message) {
                          [peer, message] { peer.ps->on_pacer(peer.shard, Event{message}); });
 }
 
-void PsHost::act(Shard& shard, const psd::Admit& action) {
+void PsHost::act(Shard& shard, const shards::Admit& action) {
   WorkerHost* worker = channels_.at(action.channel.value - 1);
   Welcome welcome;
   welcome.last_sequence = action.last_sequence;
@@ -187,15 +187,15 @@ void PsHost::act(Shard& shard, const psd::Admit& action) {
       [worker, shard = shard.id, channel = action.channel, welcome] { worker->on_channel(shard, channel, welcome); });
 }
 
-void PsHost::act(Shard& shard, const psd::Refuse& action) {
+void PsHost::act(Shard& shard, const shards::Refuse& action) {
   channels_.at(action.channel.value - 1)->on_refused(shard.id, action.reason);
 }
 
-void PsHost::act(Shard& shard, const psd::CloseChannel& action) {
+void PsHost::act(Shard& shard, const shards::CloseChannel& action) {
   around_.fail("shard " + std::to_string(shard.id.value) + " closes a channel: " + action.reason);
 }
 
-void PsHost::act(Shard& shard, const psd::Reply& action) {
+void PsHost::act(Shard& shard, const shards::Reply& action) {
   WorkerHost* worker = channels_.at(action.channel.value - 1);
   worker->note_answer();
   around_.network.send(host_, worker->host(), Traffic::kData,
@@ -203,41 +203,41 @@ void PsHost::act(Shard& shard, const psd::Reply& action) {
                        [worker, shard = shard.id, message = action.message] { worker->on_parameters(shard, message); });
 }
 
-void PsHost::act(Shard& shard, const psd::SendAcknowledge& action) {
+void PsHost::act(Shard& shard, const shards::SendAcknowledge& action) {
   WorkerHost* worker = channels_.at(action.channel.value - 1);
   around_.network.send(
       host_, worker->host(), Traffic::kData, around_.sizes.of(action.message),
       [worker, shard = shard.id, message = action.message] { worker->on_acknowledge(shard, message); });
 }
 
-void PsHost::act(Shard&, const psd::SendStaged& action) {
+void PsHost::act(Shard&, const shards::SendStaged& action) {
   PsHost* pacer = around_.ps.at(owners_[0].ps.task.index).get();
   around_.network.send(host_, pacer->host(), Traffic::kPeer, around_.sizes.of(action.message),
                        [pacer, message = action.message] { pacer->on_staged(message); });
 }
 
-void PsHost::act(Shard&, const psd::SendCommit& action) {
-  send_to_peers<psd::CommitArrived>(action.message);
+void PsHost::act(Shard&, const shards::SendCommit& action) {
+  send_to_peers<shards::CommitArrived>(action.message);
 }
 
-void PsHost::act(Shard&, const psd::SendNews& action) {
-  send_to_peers<psd::NewsArrived>(action.message);
+void PsHost::act(Shard&, const shards::SendNews& action) {
+  send_to_peers<shards::NewsArrived>(action.message);
 }
 
-void PsHost::act(Shard&, const psd::RosterTaken& action) {
+void PsHost::act(Shard&, const shards::RosterTaken& action) {
   tell_chief(RosterApplied{job_, generation_, action.version, action.step, action.pacer, action.batches});
 }
 
-void PsHost::act(Shard& shard, const psd::Fenced& action) {
+void PsHost::act(Shard& shard, const shards::Fenced& action) {
   tell_chief(WorkerFenced{job_, generation_, shard.id, action.worker, action.last_sequence, action.last_clock});
 }
 
 // The norm is small, so nothing is clipped, and all numbers are finite.
-void PsHost::act(Shard& shard, const psd::JudgeStep&) {
-  handle(shard, psd::StepJudged{0.0});
+void PsHost::act(Shard& shard, const shards::JudgeStep&) {
+  handle(shard, shards::StepJudged{0.0});
 }
 
-void PsHost::act(Shard& shard, const psd::FailJob& action) {
+void PsHost::act(Shard& shard, const shards::FailJob& action) {
   around_.fail("shard " + std::to_string(shard.id.value) + ": " + action.reason);
 }
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "psd/core/shard_core.h"
 #include "scale/task_host.h"
+#include "shards/core/shard_core.h"
 
 namespace disttrain::scale {
 
@@ -16,8 +16,8 @@ class PsHost final : public TaskHost {
 
   // What workers send.
   void on_channel_hello(WorkerHost& worker, const ChannelHello& hello);
-  void on_pull(ShardId shard, psd::ChannelId channel, const Pull& pull);
-  void on_push(ShardId shard, const psd::PushArrived& event);
+  void on_pull(ShardId shard, shards::ChannelId channel, const Pull& pull);
+  void on_push(ShardId shard, const shards::PushArrived& event);
   // What other shards send.
   void on_peer_hello(PsHost& from, ShardId peer);
   void on_peer_welcome(ShardId shard);
@@ -30,7 +30,7 @@ class PsHost final : public TaskHost {
  private:
   struct Shard {
     ShardId id;
-    std::unique_ptr<psd::ShardCore> core;
+    std::unique_ptr<shards::ShardCore> core;
     bool is_ready = false;
     bool is_open = false;  // the link to the pacer is open
   };
@@ -47,25 +47,25 @@ class PsHost final : public TaskHost {
   void dial_pacer(ShardId shard);
   void became_ready(Shard& shard);
   Shard* find(ShardId shard);
-  void handle(Shard& shard, const psd::Event& event);
-  void carry_out(Shard& shard, psd::Actions& actions);
+  void handle(Shard& shard, const shards::Event& event);
+  void carry_out(Shard& shard, shards::Actions& actions);
   // Sends what on_pacer() of each peer takes.
   template <typename Event, typename Message>
   void send_to_peers(const Message& message);
 
-  void act(Shard& shard, const psd::Admit& action);
-  void act(Shard& shard, const psd::Refuse& action);
-  void act(Shard& shard, const psd::CloseChannel& action);
-  void act(Shard& shard, const psd::Reply& action);
-  void act(Shard& shard, const psd::SendAcknowledge& action);
-  void act(Shard& shard, const psd::SendStaged& action);
-  void act(Shard& shard, const psd::SendCommit& action);
-  void act(Shard& shard, const psd::SendNews& action);
-  void act(Shard& shard, const psd::RosterTaken& action);
-  void act(Shard& shard, const psd::Fenced& action);
-  void act(Shard& shard, const psd::JudgeStep& action);
-  void act(Shard&, const psd::ReportNow&) { tell_chief(make_heartbeat()); }
-  void act(Shard& shard, const psd::FailJob& action);
+  void act(Shard& shard, const shards::Admit& action);
+  void act(Shard& shard, const shards::Refuse& action);
+  void act(Shard& shard, const shards::CloseChannel& action);
+  void act(Shard& shard, const shards::Reply& action);
+  void act(Shard& shard, const shards::SendAcknowledge& action);
+  void act(Shard& shard, const shards::SendStaged& action);
+  void act(Shard& shard, const shards::SendCommit& action);
+  void act(Shard& shard, const shards::SendNews& action);
+  void act(Shard& shard, const shards::RosterTaken& action);
+  void act(Shard& shard, const shards::Fenced& action);
+  void act(Shard& shard, const shards::JudgeStep& action);
+  void act(Shard&, const shards::ReportNow&) { tell_chief(make_heartbeat()); }
+  void act(Shard& shard, const shards::FailJob& action);
   template <typename Other>
   void act(Shard&, const Other&) {}  // what only the store does
 
@@ -75,9 +75,9 @@ class PsHost final : public TaskHost {
   std::vector<Owner> owners_;
   std::vector<std::uint64_t> bucket_bytes_;
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<WorkerHost*> channels_;  // by ChannelId - 1
-  std::vector<Peer> peers_;            // of the pacer
-  std::vector<psd::Actions> spare_;    // memory for actions
+  std::vector<WorkerHost*> channels_;   // by ChannelId - 1
+  std::vector<Peer> peers_;             // of the pacer
+  std::vector<shards::Actions> spare_;  // memory for actions
   bool is_created_ = false;
   std::uint64_t turns_ = 0;
 };

@@ -93,7 +93,7 @@ void WorkerHost::dial(ShardId shard) {
   });
 }
 
-void WorkerHost::on_channel(ShardId shard, psd::ChannelId channel, const Welcome& welcome) {
+void WorkerHost::on_channel(ShardId shard, shards::ChannelId channel, const Welcome& welcome) {
   channels_[shard.value].id = channel;
   feed(workerd::ChannelOpened{shard, welcome.last_sequence});
 }
@@ -140,7 +140,7 @@ void WorkerHost::carry_out(const workerd::SendPush& action) {
   const std::uint64_t payload = action.payload ? bucket_bytes_[action.push.bucket.value] : 0;
   around_.network.send(host_, channel.ps->host(), Traffic::kData, around_.sizes.of(action.push, payload),
                        [channel, shard = action.shard,
-                        event = psd::PushArrived{channel.id, action.sequence, action.push, payload, false}] {
+                        event = shards::PushArrived{channel.id, action.sequence, action.push, payload, false}] {
                          channel.ps->on_push(shard, event);
                        });
 }

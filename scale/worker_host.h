@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "psd/core/events.h"
 #include "scale/task_host.h"
+#include "shards/core/events.h"
 #include "workerd/core/worker_core.h"
 
 namespace disttrain::scale {
@@ -16,7 +16,7 @@ class WorkerHost final : public TaskHost {
   using TaskHost::TaskHost;
 
   // What the shards send.
-  void on_channel(ShardId shard, psd::ChannelId channel, const Welcome& welcome);
+  void on_channel(ShardId shard, shards::ChannelId channel, const Welcome& welcome);
   void on_refused(ShardId shard, const std::string& why);
   void on_parameters(ShardId shard, const Parameters& parameters) {
     feed(workerd::ParametersArrived{shard, parameters});
@@ -36,7 +36,7 @@ class WorkerHost final : public TaskHost {
   // How a shard is reached.
   struct Channel {
     PsHost* ps = nullptr;
-    psd::ChannelId id;
+    shards::ChannelId id;
   };
 
   TaskHello make_hello() const override;

@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "tests/common/checkpoint/small_job.h"
-#include "tests/psd/gated_files.h"
+#include "tests/shards/gated_files.h"
 
 namespace disttrain::chiefd {
 namespace {
 
-using Gate = psd::test::GatedFiles::Op;
+using Gate = shards::test::GatedFiles::Op;
 
 class FolderKeeperTest : public testing::Test {
  protected:
@@ -99,7 +99,7 @@ class FolderKeeperTest : public testing::Test {
 
   std::string folder_;
   checkpoint::DiskFiles disk_;
-  psd::test::GatedFiles files_;
+  shards::test::GatedFiles files_;
   std::mutex mutex_;  // guards done_
   std::condition_variable changed_;
   std::vector<FolderDone> done_;

@@ -6,16 +6,6 @@
 
 namespace disttrain::psd::test {
 
-bool run_until(asio::io_context& loop, const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    if (loop.stopped()) loop.restart();
-    loop.run_one_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
-
 FakeChief::FakeChief(asio::io_context& loop, transport::Transport& transport) : loop_(loop) {
   auto listener = transport.listen(loop, "127.0.0.1:0", {},
                                    [this](std::unique_ptr<transport::Arrival> a) { on_arrival(std::move(a)); });

@@ -17,15 +17,19 @@
 
 #include "common/os/arena.h"
 #include "psd/ps_daemon.h"
-#include "tests/psd/core/shard_cluster.h"
-#include "tests/psd/gated_files.h"
+#include "tests/run_until.h"
+#include "tests/shards/core/shard_cluster.h"
+#include "tests/shards/gated_files.h"
 #include "transport/control_link.h"
 #include "transport/factory/factory.h"
 
 namespace disttrain::psd::test {
 
-// Runs the loop until `done` returns true, and then returns true. Returns false if this takes more than ten seconds.
-bool run_until(asio::io_context& loop, const std::function<bool()>& done);
+using shards::test::GatedFiles;
+using shards::test::Heard;
+using shards::test::roster_of;
+using shards::test::small_layout;
+using shards::test::worker;
 
 std::unique_ptr<transport::Transport> make_test_transport();
 

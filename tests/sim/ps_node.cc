@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "psd/shard_origin.h"
+#include "shards/shard_origin.h"
 
 namespace disttrain::sim {
 
@@ -47,15 +47,15 @@ void PsNode::on_order(const wire::ControlMessage& message) {
     }
   } else if (const auto* roster = std::get_if<SetRoster>(&message)) {
     if (is_open(roster->job, roster->generation) && job_->shards.count(ShardId(0)) != 0)
-      handle(*job_->shards.at(ShardId(0)), psd::RosterSet{roster->roster, roster->ends});
+      handle(*job_->shards.at(ShardId(0)), shards::RosterSet{roster->roster, roster->ends});
   } else if (const auto* fence = std::get_if<FenceWorker>(&message)) {
     if (is_open(fence->job, fence->generation))
-      for (auto& [id, shard] : job_->shards) handle(*shard, psd::Fence{fence->worker});
+      for (auto& [id, shard] : job_->shards) handle(*shard, shards::Fence{fence->worker});
   } else if (const auto* prepared = std::get_if<PrepareCheckpoint>(&message)) {
     if (is_open(prepared->job, prepared->generation)) prepare(*prepared);
   } else if (const auto* cut = std::get_if<TakeCut>(&message)) {
     if (is_open(cut->job, cut->generation) && job_->shards.count(ShardId(0)) != 0)
-      handle(*job_->shards.at(ShardId(0)), psd::CutOrdered{cut->attempt, cut->at});
+      handle(*job_->shards.at(ShardId(0)), shards::CutOrdered{cut->attempt, cut->at});
   } else if (const auto* abandoned = std::get_if<AbandonCheckpoint>(&message)) {
     if (is_open(abandoned->job, abandoned->generation)) {
       if (abandoned->attempt >= job_->attempt) {
@@ -64,7 +64,7 @@ void PsNode::on_order(const wire::ControlMessage& message) {
         job_->said.clear();
         job_->writers.clear();
       }
-      for (auto& [id, shard] : job_->shards) handle(*shard, psd::AttemptAbandoned{abandoned->attempt});
+      for (auto& [id, shard] : job_->shards) handle(*shard, shards::AttemptAbandoned{abandoned->attempt});
     }
   } else if (const auto* close = std::get_if<CloseJob>(&message)) {
     if (job_ && job_->order.job == close->job) {
@@ -83,7 +83,7 @@ void PsNode::create(const CreateShards& order) {
   tell("makes its shards of job " + std::to_string(order.job.value) + ", generation " +
        std::to_string(order.generation.value) +
        (order.restore_path.empty() ? std::string() : " from " + order.restore_path));
-  auto facts = std::make_shared<psd::ShardJob>();
+  auto facts = std::make_shared<shards::ShardJob>();
   facts->job = order.job;
   facts->generation = order.generation;
   facts->token = order.token;
@@ -115,11 +115,11 @@ bool PsNode::is_longer_than_setup() const {
 void PsNode::make_shards() {
   const CreateShards order = job_->order;
   const auto& facts = job_->facts;
-  const Result<psd::ShardOrigin> origin = psd::ShardOrigin::open(jobs_.disk->files(), *facts);
+  const Result<shards::ShardOrigin> origin = shards::ShardOrigin::open(jobs_.disk->files(), *facts);
   if (!origin) return fail(origin.error().code, origin.error().message);
   for (std::uint32_t s = 0; s < order.layout.shards; ++s) {
     if (order.owners[s].ps != self()) continue;
-    psd::ShardOptions options;
+    shards::ShardOptions options;
     options.shard = ShardId(s);
     options.train = job_->config.train;
     options.roster = order.roster;
@@ -130,7 +130,7 @@ void PsNode::make_shards() {
     options.own_orders = origin->own_orders(*facts);
     options.awaits_values = origin->awaits_values(*facts);
     options.waits_for_lost = job_->config.job.on_worker_loss == OnWorkerLoss::kWait;
-    psd::StoreOptions memory;
+    shards::StoreOptions memory;
     memory.train = options.train;
     memory.places = std::max<std::uint32_t>(order.places, static_cast<std::uint32_t>(order.roster.members.size()));
     memory.has_copy = !order.checkpoint_folder.empty();
@@ -139,7 +139,7 @@ void PsNode::make_shards() {
     auto shard = std::make_unique<ShardHere>();
     shard->ps = this;
     shard->id = ShardId(s);
-    shard->shard = std::make_unique<psd::Shard>(order.layout, options, memory, nullptr);
+    shard->shard = std::make_unique<shards::Shard>(order.layout, options, memory, nullptr);
     if (Status filled = origin->fill(jobs_.disk->files(), *facts, ShardId(s), shard->shard->store(), {}); !filled)
       return fail(filled.error().code, filled.error().message);
     const bool has_orders = job_->config.data.sharding == Sharding::kNone && job_->config.train.mode != Mode::kSync;
@@ -188,18 +188,18 @@ void PsNode::prepare(const PrepareCheckpoint& order) {
       if (!writer) return fail_checkpoint(order.attempt, writer.error());
       job_->writers.emplace(id, std::move(*writer));
     }
-    for (auto& [id, shard] : job_->shards) handle(*shard, psd::AttemptPrepared{order.attempt, order.holds});
+    for (auto& [id, shard] : job_->shards) handle(*shard, shards::AttemptPrepared{order.attempt, order.holds});
     say(CheckpointPrepared{order.job, order.generation, order.attempt});
   });
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::SendMarkTaken& action) {
+void PsNode::carry_out(ShardHere& shard, const shards::SendMarkTaken& action) {
   const auto channel = shard.channels.find(action.channel);
   if (channel != shard.channels.end()) send(channel->second, action.message);
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action) {
-  std::shared_ptr<const psd::ShardCopy> copy = shard.shard->store().copy();
+void PsNode::carry_out(ShardHere& shard, const shards::CopyForCheckpoint& action) {
+  std::shared_ptr<const shards::ShardCopy> copy = shard.shard->store().copy();
   if (copy == nullptr)
     return fail_checkpoint(action.attempt,
                            Error{ErrorCode::kTemporary, "the copy of the previous checkpoint is still in use"});
@@ -209,8 +209,8 @@ void PsNode::carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action) {
   });
 }
 
-void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
-                   const std::shared_ptr<const psd::ShardCopy>& copy) {
+void PsNode::write(ShardId shard, const shards::CopyForCheckpoint& cut,
+                   const std::shared_ptr<const shards::ShardCopy>& copy) {
   const auto writer = job_->writers.find(shard);
   if (job_->attempt != cut.attempt || writer == job_->writers.end()) return;
   checkpoint::ShardContent content;
@@ -236,10 +236,10 @@ void PsNode::write(ShardId shard, const psd::CopyForCheckpoint& cut,
 
 void PsNode::give_up_marks() {
   if (!job_) return;
-  for (auto& [id, shard] : job_->shards) handle(*shard, psd::MarksAwaited{job_->config.job.stall_timeout / 4});
+  for (auto& [id, shard] : job_->shards) handle(*shard, shards::MarksAwaited{job_->config.job.stall_timeout / 4});
 }
 
-void PsNode::carry_out(ShardHere&, const psd::MarksGivenUp& action) {
+void PsNode::carry_out(ShardHere&, const shards::MarksGivenUp& action) {
   if (action.attempt == job_->attempt && !job_->is_attempt_over)
     fail_checkpoint(action.attempt, Error{ErrorCode::kTemporary, "some marks didn't arrive in time"});
 }
@@ -343,11 +343,11 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     if (!is_open(channel->job, channel->generation) || job_->shards.count(channel->shard) == 0)
       return refuse(ErrorCode::kTemporary, "this ps doesn't have the shard, or doesn't have it yet");
     if (channel->token != job_->order.token) return refuse(ErrorCode::kNoPermission, "the token is wrong");
-    const psd::ChannelId id(++last_channel_);
+    const shards::ChannelId id(++last_channel_);
     ShardHere& shard = *job_->shards.at(channel->shard);
     uses_[connection] = Use{channel->shard, id, std::nullopt, false};
     shard.channels[id] = connection;
-    return handle(shard, psd::ChannelOpened{id, channel->worker});
+    return handle(shard, shards::ChannelOpened{id, channel->worker});
   }
   if (const auto* peer = std::get_if<ShardPeerHello>(&hello.who)) {
     if (!is_open(peer->job, peer->generation) || job_->shards.count(ShardId(0)) == 0)
@@ -363,7 +363,7 @@ void PsNode::on_arrival(ConnectionId connection, const Hello& hello) {
     uses_[connection] = Use{ShardId(0), {}, peer->from, false, false, now()};
     pacer.peers[peer->from] = connection;
     send(connection, wire::HelloAnswer(Welcome{}));
-    return handle(pacer, psd::PeerOpened{peer->from});
+    return handle(pacer, shards::PeerOpened{peer->from});
   }
   answer_probe(connection);
 }
@@ -384,7 +384,7 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
         tell_chief(
             Accusation{job_->order.job, job_->order.generation, job_->order.owners[0].ps.task, "", Duration(), true});
       became_ready(shard);
-      return handle(shard, psd::PeerOpened{ShardId(0)});
+      return handle(shard, shards::PeerOpened{ShardId(0)});
     }
     const ShardId id = use.shard;
     uses_.erase(found);
@@ -396,27 +396,27 @@ void PsNode::on_message(ConnectionId connection, const Payload& payload) {
   if (const auto* frame = std::get_if<PushFrame>(&payload)) {
     handle_push(shard, use.channel, *frame);
   } else if (const auto* pull = std::get_if<Pull>(&payload)) {
-    handle(shard, psd::PullArrived{use.channel, *pull});
+    handle(shard, shards::PullArrived{use.channel, *pull});
   } else if (const auto* mark = std::get_if<Mark>(&payload)) {
-    handle(shard, psd::MarkArrived{use.channel, *mark});
+    handle(shard, shards::MarkArrived{use.channel, *mark});
   } else if (const auto* cut = std::get_if<Cut>(&payload)) {
-    handle(shard, psd::CutArrived{*cut});
+    handle(shard, shards::CutArrived{*cut});
   } else if (const auto* staged = std::get_if<Staged>(&payload)) {
-    handle(shard, psd::StagedArrived{*staged});
+    handle(shard, shards::StagedArrived{*staged});
   } else if (const auto* commit = std::get_if<Commit>(&payload)) {
-    handle(shard, psd::CommitArrived{*commit});
+    handle(shard, shards::CommitArrived{*commit});
   } else if (const auto* news = std::get_if<PacerNews>(&payload)) {
-    handle(shard, psd::NewsArrived{*news});
+    handle(shard, shards::NewsArrived{*news});
   }
 }
 
-void PsNode::handle(ShardHere& shard, const psd::Event& event) {
+void PsNode::handle(ShardHere& shard, const shards::Event& event) {
   shard.twin->before(event);
   shard.shard->handle(now(), event, shard);
   shard.twin->after();
 }
 
-Status PsNode::take_payload(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
+Status PsNode::take_payload(ShardHere& shard, shards::ChannelId channel, const PushFrame& frame) {
   if (frame.lent != nullptr && !frame.lent->empty()) {
     shard.lent[channel].push_back(frame.lent);
     const auto read = shard.shard->lend(channel, frame.sequence, frame.push, *frame.lent, frame.lent);
@@ -430,22 +430,22 @@ Status PsNode::take_payload(ShardHere& shard, psd::ChannelId channel, const Push
 }
 
 // The channel is closed, so its worker may do anything with the memory that it has lent.
-void PsNode::scribble_over(ShardHere& shard, psd::ChannelId channel) {
+void PsNode::scribble_over(ShardHere& shard, shards::ChannelId channel) {
   const auto lent = shard.lent.extract(channel);
   if (lent.empty()) return;
   for (const auto& memory : lent.mapped()) scribble(*memory);
 }
 
-void PsNode::handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame) {
+void PsNode::handle_push(ShardHere& shard, shards::ChannelId channel, const PushFrame& frame) {
   shard.twin->arrives(channel, frame.sequence);
   const std::uint64_t bytes = frame.payload.size() * sizeof(float);
   if (Status taken = take_payload(shard, channel, frame); !taken) {
     tell("closes a channel: " + taken.error().message);
     close_channel(shard, channel);
-    handle(shard, psd::ChannelClosed{channel});
+    handle(shard, shards::ChannelClosed{channel});
     return scribble_over(shard, channel);
   }
-  psd::PushArrived event{channel, frame.sequence, frame.push, bytes, false};
+  shards::PushArrived event{channel, frame.sequence, frame.push, bytes, false};
   shard.twin->before_push(event, frame.payload, frame.records);
   shard.shard->handle_push(now(), event, frame.payload, shard);
   shard.twin->after(shard.channels.count(channel) != 0);
@@ -460,7 +460,7 @@ void PsNode::on_closed(ConnectionId connection) {
   if (use.peer && use.is_waiting) return dial_pacer_again(use.shard, false);
   if (use.peer) return end_peer_link(connection, use, Duration::zero());
   shard.channels.erase(use.channel);
-  handle(shard, psd::ChannelClosed{use.channel});
+  handle(shard, shards::ChannelClosed{use.channel});
   scribble_over(shard, use.channel);
 }
 
@@ -473,32 +473,32 @@ void PsNode::lost_peer(ShardHere& shard, ShardId peer, Duration lasts) {
   });
 }
 
-void PsNode::close_channel(ShardHere& shard, psd::ChannelId channel) {
+void PsNode::close_channel(ShardHere& shard, shards::ChannelId channel) {
   const auto found = shard.channels.extract(channel);
   if (found.empty()) return;
   uses_.erase(found.mapped());
   close(found.mapped());
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::Admit& action) {
+void PsNode::carry_out(ShardHere& shard, const shards::Admit& action) {
   Welcome welcome;
   welcome.last_sequence = action.last_sequence;
   send(shard.channels.at(action.channel), wire::HelloAnswer(welcome));
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::Refuse& action) {
+void PsNode::carry_out(ShardHere& shard, const shards::Refuse& action) {
   send(shard.channels.at(action.channel), wire::HelloAnswer(Refused{action.code, action.reason}));
   close_channel(shard, action.channel);
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::Reply& action) {
+void PsNode::carry_out(ShardHere& shard, const shards::Reply& action) {
   const auto channel = shard.channels.find(action.channel);
   if (channel == shard.channels.end()) return;
   const auto values = shard.shard->values(action.message);
   send(channel->second, ParametersFrame{action.message, std::vector<float>(values.begin(), values.end())});
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::SendAcknowledge& action) {
+void PsNode::carry_out(ShardHere& shard, const shards::SendAcknowledge& action) {
   if (action.message.wants_values)
     world_.count(std::exchange(shard.has_asked_for_values, true) ? Happening::kValuesAskedAgain
                                                                  : Happening::kValuesAsked);
@@ -506,12 +506,12 @@ void PsNode::carry_out(ShardHere& shard, const psd::SendAcknowledge& action) {
   if (channel != shard.channels.end()) send(channel->second, action.message);
 }
 
-void PsNode::carry_out(ShardHere& shard, const psd::Fenced& action) {
+void PsNode::carry_out(ShardHere& shard, const shards::Fenced& action) {
   tell_chief(WorkerFenced{job_->order.job, job_->order.generation, shard.id, action.worker, action.last_sequence,
                           action.last_clock});
 }
 
-void PsNode::carry_out(ShardHere&, const psd::RosterTaken& action) {
+void PsNode::carry_out(ShardHere&, const shards::RosterTaken& action) {
   tell_chief(RosterApplied{job_->order.job, job_->order.generation, action.version, action.step, action.pacer,
                            action.batches});
 }

@@ -1,5 +1,5 @@
 // A simulated psd: the real shards, core and store, and a simple version of the code in psd/ps_daemon.cc and
-// psd/shard_service.cc that surrounds them.
+// shards/shard_service.cc that surrounds them.
 #pragma once
 
 #include <map>
@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "common/checkpoint/shard_file.h"
-#include "psd/shard_job.h"
-#include "psd/store/shard.h"
+#include "shards/shard_job.h"
+#include "shards/store/shard.h"
 #include "tests/sim/chief_link.h"
 #include "tests/sim/jobs.h"
 #include "tests/sim/laws.h"
@@ -29,12 +29,12 @@ class PsNode final : public TaskNode {
   void on_closed(ConnectionId connection) override;
 
  private:
-  struct ShardHere final : psd::Outside {
+  struct ShardHere final : shards::Outside {
     PsNode* ps = nullptr;
     ShardId id;
-    std::unique_ptr<psd::Shard> shard;
+    std::unique_ptr<shards::Shard> shard;
     std::unique_ptr<ShardTwin> twin;
-    std::map<psd::ChannelId, ConnectionId> channels;
+    std::map<shards::ChannelId, ConnectionId> channels;
     std::map<ShardId, ConnectionId> peers;
     bool ready = false;
     Instant answered_at;  // the time of the last answer from the pacer's ps
@@ -42,9 +42,9 @@ class PsNode final : public TaskNode {
     bool has_complained = false;
     bool has_asked_for_values = false;
     // What the workers of the open channels have lent.
-    std::map<psd::ChannelId, std::vector<std::shared_ptr<std::vector<float>>>> lent;
+    std::map<shards::ChannelId, std::vector<std::shared_ptr<std::vector<float>>>> lent;
 
-    void act(const psd::Action& action) override {
+    void act(const shards::Action& action) override {
       std::visit(
           [this](const auto& a) {
             if constexpr (requires { twin->says(a); }) twin->says(a);
@@ -64,7 +64,7 @@ class PsNode final : public TaskNode {
     bool created = false;
     std::optional<TaskFailed> failed;
     std::uint64_t work = 0;
-    std::shared_ptr<psd::ShardJob> facts;
+    std::shared_ptr<shards::ShardJob> facts;
     // The newest checkpoint attempt.
     std::uint64_t attempt = 0;
     bool is_attempt_over = false;
@@ -75,7 +75,7 @@ class PsNode final : public TaskNode {
   // A connection links a shard with a worker or with another shard.
   struct Use {
     ShardId shard;
-    psd::ChannelId channel;       // a worker's
+    shards::ChannelId channel;    // a worker's
     std::optional<ShardId> peer;  // or another shard's
     bool is_waiting = false;      // waits for the pacer to answer the hello
     // If true, the link has carried messages that a new link wouldn't repeat.
@@ -112,40 +112,40 @@ class PsNode final : public TaskNode {
   }
   void dial_pacer(ShardId shard);
   void became_ready(ShardHere& shard);
-  void handle(ShardHere& shard, const psd::Event& event);
-  void handle_push(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame);
-  Status take_payload(ShardHere& shard, psd::ChannelId channel, const PushFrame& frame);
-  void scribble_over(ShardHere& shard, psd::ChannelId channel);
-  void close_channel(ShardHere& shard, psd::ChannelId channel);
+  void handle(ShardHere& shard, const shards::Event& event);
+  void handle_push(ShardHere& shard, shards::ChannelId channel, const PushFrame& frame);
+  Status take_payload(ShardHere& shard, shards::ChannelId channel, const PushFrame& frame);
+  void scribble_over(ShardHere& shard, shards::ChannelId channel);
+  void close_channel(ShardHere& shard, shards::ChannelId channel);
   void lost_peer(ShardHere& shard, ShardId peer, Duration lasts);
   void dial_pacer_again(ShardId shard, bool answered);
   void end_peer_link(ConnectionId connection, Use use, Duration lasts);
   void watch_peers();
   void fail(ErrorCode code, const std::string& reason);
 
-  void carry_out(ShardHere& shard, const psd::Admit& action);
-  void carry_out(ShardHere& shard, const psd::Refuse& action);
-  void carry_out(ShardHere& shard, const psd::CloseChannel& action) {
+  void carry_out(ShardHere& shard, const shards::Admit& action);
+  void carry_out(ShardHere& shard, const shards::Refuse& action);
+  void carry_out(ShardHere& shard, const shards::CloseChannel& action) {
     close_channel(shard, action.channel);
     scribble_over(shard, action.channel);
   }
-  void carry_out(ShardHere& shard, const psd::Reply& action);
-  void carry_out(ShardHere& shard, const psd::SendAcknowledge& action);
-  void carry_out(ShardHere& shard, const psd::SendStaged& action) { send_to_peers(shard, action.message); }
-  void carry_out(ShardHere& shard, const psd::SendCommit& action) { send_to_peers(shard, action.message); }
-  void carry_out(ShardHere& shard, const psd::SendNews& action) { send_to_peers(shard, action.message); }
-  void carry_out(ShardHere& shard, const psd::Fenced& action);
-  void carry_out(ShardHere& shard, const psd::RosterTaken& action);
-  void carry_out(ShardHere&, const psd::ReportNow&) { tell_chief(make_heartbeat()); }
-  void carry_out(ShardHere&, const psd::FailJob& action) { fail(action.code, action.reason); }
-  void carry_out(ShardHere& shard, const psd::SendMarkTaken& action);
-  void carry_out(ShardHere& shard, const psd::SendCut& action) { send_to_peers(shard, action.message); }
-  void carry_out(ShardHere& shard, const psd::CopyForCheckpoint& action);
-  void carry_out(ShardHere& shard, const psd::MarksGivenUp& action);
+  void carry_out(ShardHere& shard, const shards::Reply& action);
+  void carry_out(ShardHere& shard, const shards::SendAcknowledge& action);
+  void carry_out(ShardHere& shard, const shards::SendStaged& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const shards::SendCommit& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const shards::SendNews& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const shards::Fenced& action);
+  void carry_out(ShardHere& shard, const shards::RosterTaken& action);
+  void carry_out(ShardHere&, const shards::ReportNow&) { tell_chief(make_heartbeat()); }
+  void carry_out(ShardHere&, const shards::FailJob& action) { fail(action.code, action.reason); }
+  void carry_out(ShardHere& shard, const shards::SendMarkTaken& action);
+  void carry_out(ShardHere& shard, const shards::SendCut& action) { send_to_peers(shard, action.message); }
+  void carry_out(ShardHere& shard, const shards::CopyForCheckpoint& action);
+  void carry_out(ShardHere& shard, const shards::MarksGivenUp& action);
   template <typename Other>
   void carry_out(ShardHere&, const Other&) {}  // actions for the store alone
   void prepare(const PrepareCheckpoint& order);
-  void write(ShardId shard, const psd::CopyForCheckpoint& cut, const std::shared_ptr<const psd::ShardCopy>& copy);
+  void write(ShardId shard, const shards::CopyForCheckpoint& cut, const std::shared_ptr<const shards::ShardCopy>& copy);
   void give_up_marks();
   void say(wire::ControlMessage report);
   void fail_checkpoint(std::uint64_t attempt, const Error& error);

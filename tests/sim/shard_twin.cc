@@ -8,7 +8,7 @@
 
 namespace disttrain::sim {
 
-ShardTwin::ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
+ShardTwin::ShardTwin(Laws& laws, const shards::ShardJob& job, shards::Shard& shard, ShardId id, const Member& owner,
                      const Roster& roster, const PacerReport& restored, bool awaits_values)
     : laws_(laws),
       job_(job),
@@ -76,28 +76,28 @@ void ShardTwin::take_roster(const Roster& roster) {
     if (!is_active(member)) worker.staged.clear();
 }
 
-void ShardTwin::before(const psd::Event& event) {
-  if (const auto* opened = std::get_if<psd::ChannelOpened>(&event)) {
+void ShardTwin::before(const shards::Event& event) {
+  if (const auto* opened = std::get_if<shards::ChannelOpened>(&event)) {
     channels_[opened->channel] = opened->worker;
   }
-  if (const auto* pull = std::get_if<psd::PullArrived>(&event); pull != nullptr && pull->pull.begins) {
+  if (const auto* pull = std::get_if<shards::PullArrived>(&event); pull != nullptr && pull->pull.begins) {
     Worker& worker = workers_[channels_.at(pull->channel)];
     worker.is_at_work = false;
     worker.floor = std::max({pull->pull.clock, worker.clock, slowest()});
     worker.is_at_work = true;
   }
-  if (const auto* set = std::get_if<psd::RosterSet>(&event)) take_roster(set->roster);
-  if (const auto* news = std::get_if<psd::NewsArrived>(&event)) take_roster(news->news.roster);
-  if (const auto* fence = std::get_if<psd::Fence>(&event)) fenced_.insert(fence->worker);
-  const auto* prepared = std::get_if<psd::AttemptPrepared>(&event);
+  if (const auto* set = std::get_if<shards::RosterSet>(&event)) take_roster(set->roster);
+  if (const auto* news = std::get_if<shards::NewsArrived>(&event)) take_roster(news->news.roster);
+  if (const auto* fence = std::get_if<shards::Fence>(&event)) fenced_.insert(fence->worker);
+  const auto* prepared = std::get_if<shards::AttemptPrepared>(&event);
   if (prepared != nullptr) holds_ = prepared->holds;
-  if (prepared != nullptr || std::holds_alternative<psd::AttemptAbandoned>(event)) held_at_.reset();
+  if (prepared != nullptr || std::holds_alternative<shards::AttemptAbandoned>(event)) held_at_.reset();
 }
 
 // A connection keeps the order of its frames, and a worker that reconnects learns which frame was taken last. So if a
 // frame is missing between two others, the worker has a bug. The shard would only close the channel, which would hide
 // the bug.
-void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
+void ShardTwin::arrives(shards::ChannelId channel, Sequence sequence) {
   const auto found = channels_.find(channel);
   if (found == channels_.end() || has_failed_) return;
   const Sequence last = workers_[found->second].last;
@@ -106,7 +106,7 @@ void ShardTwin::arrives(psd::ChannelId channel, Sequence sequence) {
                    name() + ", but the last frame that this shard has taken is " + std::to_string(last.value));
 }
 
-void ShardTwin::before_push(const psd::PushArrived& event, std::span<const float> payload, double records) {
+void ShardTwin::before_push(const shards::PushArrived& event, std::span<const float> payload, double records) {
   problem_.clear();
   if (has_failed_) return;
   const auto channel = channels_.find(event.channel);
@@ -183,8 +183,8 @@ bool ShardTwin::is_finite(BucketId bucket, std::span<const float> payload) const
   });
 }
 
-void ShardTwin::take(const Member& from, Worker& worker, const psd::PushArrived& event, std::span<const float> payload,
-                     double records) {
+void ShardTwin::take(const Member& from, Worker& worker, const shards::PushArrived& event,
+                     std::span<const float> payload, double records) {
   const Push& push = event.push;
   worker.last = event.sequence;
   is_gradient(push, payload, records);
@@ -411,7 +411,7 @@ void ShardTwin::acknowledged(const Member& worker, Sequence upto) {
                    to_string(worker.task) + ", but hasn't taken this frame");
 }
 
-void ShardTwin::says(const psd::Admit& action) {
+void ShardTwin::says(const shards::Admit& action) {
   const Member& worker = channels_.at(action.channel);
   if (action.last_sequence == workers_[worker].unsure) workers_[worker].last = action.last_sequence;
   if (action.last_sequence != workers_[worker].last)
@@ -422,7 +422,7 @@ void ShardTwin::says(const psd::Admit& action) {
     laws_.violated("I3: " + name() + " admits " + to_string(worker.task) + ", which is fenced or isn't in the roster");
 }
 
-void ShardTwin::says(const psd::Reply& action) {
+void ShardTwin::says(const shards::Reply& action) {
   const Member& from = channels_.at(action.channel);
   const Parameters& message = action.message;
   acknowledged(from, message.acknowledged);
@@ -441,7 +441,7 @@ void ShardTwin::says(const psd::Reply& action) {
                      std::to_string(state.clock.value) + ", staleness " + std::to_string(job_.config.train.staleness));
 }
 
-void ShardTwin::says(const psd::SendAcknowledge& action) {
+void ShardTwin::says(const shards::SendAcknowledge& action) {
   const Member& to = channels_.at(action.channel);
   acknowledged(to, action.message.acknowledged);
   if (!action.message.wants_values || giver_ == to) return;
@@ -449,13 +449,13 @@ void ShardTwin::says(const psd::SendAcknowledge& action) {
   lacking_.insert(buckets_.begin(), buckets_.end());
 }
 
-void ShardTwin::says(const psd::SendCommit& action) {
+void ShardTwin::says(const shards::SendCommit& action) {
   std::vector<Member> members;
   action.message.members.each([&](Rank rank) { members.push_back(roster_.members.at(rank.value)); });
   laws_.decided(run_, action.message.step, Decision{std::move(members), action.message.scale, action.message.skip});
 }
 
-void ShardTwin::says(const psd::Fenced& action) {
+void ShardTwin::says(const shards::Fenced& action) {
   const Worker& worker = workers_[action.worker];
   if (action.last_sequence != worker.last && action.last_sequence != worker.unsure)
     laws_.violated("I6: " + name() + " says that the last frame of " + to_string(action.worker.task) + " is " +
@@ -463,7 +463,7 @@ void ShardTwin::says(const psd::Fenced& action) {
   laws_.fenced(run_, id_, action.worker);
 }
 
-void ShardTwin::says(const psd::CopyForCheckpoint& action) {
+void ShardTwin::says(const shards::CopyForCheckpoint& action) {
   if (holds_) held_at_ = {action.attempt, action.entry.version};
   CutTaken cut;
   cut.version = action.entry.version;

@@ -15,8 +15,8 @@
 
 #include "common/interval_set.h"
 #include "common/update/update_rule.h"
-#include "psd/shard_job.h"
-#include "psd/store/shard.h"
+#include "shards/shard_job.h"
+#include "shards/store/shard.h"
 #include "tests/sim/laws.h"
 
 namespace disttrain::sim {
@@ -25,28 +25,28 @@ class ShardTwin {
  public:
   // `shard` has its parameters, and hasn't handled any event yet. `laws`, `job` and `shard` must live longer than the
   // twin.
-  ShardTwin(Laws& laws, const psd::ShardJob& job, psd::Shard& shard, ShardId id, const Member& owner,
+  ShardTwin(Laws& laws, const shards::ShardJob& job, shards::Shard& shard, ShardId id, const Member& owner,
             const Roster& roster, const PacerReport& restored, bool awaits_values);
   ~ShardTwin() { laws_.ends(run_, id_, *this); }
   ShardTwin(const ShardTwin&) = delete;
 
   // Call when a push frame has arrived, before the shard handles it.
-  void arrives(psd::ChannelId channel, Sequence sequence);
+  void arrives(shards::ChannelId channel, Sequence sequence);
   // Call right before and right after the shard handles an event. `payload`: the gradient of a push. `records`: the sum
   // of the values of its records.
-  void before(const psd::Event& event);
-  void before_push(const psd::PushArrived& event, std::span<const float> payload, double records);
+  void before(const shards::Event& event);
+  void before_push(const shards::PushArrived& event, std::span<const float> payload, double records);
   // is_open: if true, the push's channel is still open.
   void after(bool is_open = true);
 
   // Checks the shard's actions.
-  void says(const psd::Admit& action);
-  void says(const psd::Reply& action);
-  void says(const psd::SendAcknowledge& action);
-  void says(const psd::SendCommit& action);
-  void says(const psd::Fenced& action);
-  void says(const psd::CopyForCheckpoint& action);
-  void says(const psd::FailJob&) { has_failed_ = true; }  // after this, nothing is checked
+  void says(const shards::Admit& action);
+  void says(const shards::Reply& action);
+  void says(const shards::SendAcknowledge& action);
+  void says(const shards::SendCommit& action);
+  void says(const shards::Fenced& action);
+  void says(const shards::CopyForCheckpoint& action);
+  void says(const shards::FailJob&) { has_failed_ = true; }  // after this, nothing is checked
 
   // async, ssp: the frames that the shard has taken from each worker so far.
   TakenByWorker taken() const;
@@ -76,7 +76,7 @@ class ShardTwin {
   std::string name() const;
   void take_roster(const Roster& roster);
   bool is_active(const Member& worker) const;
-  void take(const Member& from, Worker& worker, const psd::PushArrived& event, std::span<const float> payload,
+  void take(const Member& from, Worker& worker, const shards::PushArrived& event, std::span<const float> payload,
             double records);
   // The contiguous parts of a bucket in which all variables are of the same kind, as in ShardStore::Run. As there, `T`
   // below is the type of a bucket's elements, and arrays are arrays of words.
@@ -133,15 +133,15 @@ class ShardTwin {
   update::SlotSpansOf<T> slots_at(std::size_t at, std::size_t words);
 
   Laws& laws_;
-  const psd::ShardJob& job_;
-  psd::Shard& shard_;
+  const shards::ShardJob& job_;
+  shards::Shard& shard_;
   const update::UpdateRule rule_;
   const ShardId id_;
   const RunId run_;
   const Member owner_;
   const std::vector<BucketId> buckets_;
   Roster roster_;
-  std::map<psd::ChannelId, Member> channels_;
+  std::map<shards::ChannelId, Member> channels_;
   std::map<Member, Worker> workers_;
   std::set<Member> fenced_;
   std::vector<float> expected_;  // the words of all the shard's buckets, one after the other

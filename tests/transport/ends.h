@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/run_until.h"
 #include "transport/connection.h"
 
 namespace disttrain::transport {
@@ -114,19 +112,6 @@ class End : public ConnectionHandler {
   bool inside_call_ = false;
   bool closed_by_us_ = false;
 };
-
-// Runs the loop until `done` returns true. Returns false if this takes more than a minute, which happens only if the
-// transport is broken.
-inline bool run_until(asio::io_context& loop, const std::function<bool()>& done) {
-  const auto guard = asio::make_work_guard(loop);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    loop.restart();
-    loop.run_one_for(std::chrono::milliseconds(100));
-  }
-  return true;
-}
 
 // Runs all ready handlers.
 inline void run_ready(asio::io_context& loop) {

@@ -1,6 +1,6 @@
 """A job's history as it remains after rollbacks, and a job's progress.
 
-Both come from the log that psd writes with DISTTRAIN_VISITED_LOG; psd/visited_log.h describes it. An example of the
+Both come from the log that psd writes with DISTTRAIN_VISITED_LOG; shards/visited_log.h describes it. An example of the
 history:
 1. Generation 1 makes steps 1 to 10.
 2. Generation 2 begins after step 8. Steps 9 and 10 are lost: their visits don't count.

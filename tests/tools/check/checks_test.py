@@ -74,26 +74,26 @@ class Circles(Tree):
 class Includes(Tree):
     def test_ArrowsAsDrawnAreRight(self):
         self.write("common/ids.h", "#include <cstdint>\n#include <chrono>\n")
-        self.write("psd/core/shard.h", '#include "common/ids.h"\n')
-        self.write("psd/main.cc", '#include <asio/io_context.hpp>\n#include <thread>\n#include "psd/core/shard.h"\n')
-        self.write("tests/psd/shard_test.cc", '#include <thread>\n#include "psd/core/shard.h"\n')
+        self.write("shards/core/shard.h", '#include "common/ids.h"\n')
+        self.write("shards/thread.cc", '#include <asio/io_context.hpp>\n#include <thread>\n#include "shards/core/shard.h"\n')
+        self.write("tests/shards/shard_test.cc", '#include <thread>\n#include "shards/core/shard.h"\n')
         self.assert_right("includes", self.root)
 
     def test_ArrowAgainstTheDrawingIsAProblem(self):
-        self.write("psd/core/shard.h", "\n")
-        self.write("common/ids.h", '\n#include "psd/core/shard.h"\n')
-        self.assert_problem("common/ids.h:2: \"psd/core/shard.h\": no arrow goes from common to psd/core", "includes",
+        self.write("shards/core/shard.h", "\n")
+        self.write("common/ids.h", '\n#include "shards/core/shard.h"\n')
+        self.assert_problem("common/ids.h:2: \"shards/core/shard.h\": no arrow goes from common to shards/core", "includes",
                             self.root)
 
     def test_CoreThatIncludesAnotherCoreIsAProblem(self):
         self.write("chiefd/core/job.h", "\n")
-        self.write("psd/core/shard.h", '#include "chiefd/core/job.h"\n')
-        self.assert_problem("no arrow goes from psd/core to chiefd/core", "includes", self.root)
+        self.write("shards/core/shard.h", '#include "chiefd/core/job.h"\n')
+        self.assert_problem("no arrow goes from shards/core to chiefd/core", "includes", self.root)
 
     def test_ImpureHeadersInACoreAreProblems(self):
         for header in ("asio.hpp", "asio/post.hpp", "thread", "mutex", "fstream", "filesystem", "spdlog/spdlog.h",
                        "iostream", "random", "condition_variable", "sys/socket.h", "unistd.h", "ctime"):
-            for room in ("psd/core", "chiefd/core", "workerd/core", "psd/store", "common"):
+            for room in ("shards/core", "chiefd/core", "workerd/core", "shards/store", "common"):
                 with self.subTest(header=header, room=room):
                     self.write(f"{room}/bad.h", f"#include <{header}>\n")
                     self.assert_problem(f"{room}/bad.h:1: <{header}> in {room}, which is pure", "includes", self.root)
@@ -107,7 +107,7 @@ class Includes(Tree):
                 self.assert_problem("workerd/core/bad.cc:1:", "includes", self.root)
 
     def test_WordsInCommentsAndStringsAreRight(self):
-        self.write("psd/core/good.cc", '// never calls steady_clock::now()\nconst char* text = "std::cout";\n')
+        self.write("shards/core/good.cc", '// never calls steady_clock::now()\nconst char* text = "std::cout";\n')
         self.assert_right("includes", self.root)
 
     def test_LibraryOutsideOfItsDoorIsAProblem(self):
@@ -138,8 +138,8 @@ class Includes(Tree):
         self.assert_right("includes", self.root)
 
     def test_NameThatIsNotFromTheTopIsAProblem(self):
-        self.write("psd/core/shard.h", "\n")
-        self.write("psd/core/shard.cc", '#include "shard.h"\n')
+        self.write("shards/core/shard.h", "\n")
+        self.write("shards/core/shard.cc", '#include "shard.h"\n')
         self.assert_problem('"shard.h" is not named from the top', "includes", self.root)
 
     def test_FileInNoRoomIsAProblem(self):
@@ -331,8 +331,8 @@ class References(Tree):
         self.assert_problem("docs/a.md:1: the link ../ARCHITECTURE.md#doors leads to no heading", "references", self.root)
 
     def test_FileThatIsNotThereIsAProblem(self):
-        for path, text in (("psd/a.h", "// psd/core/b.h has it"), ("psd/CMakeLists.txt", "# RULES.md, section 2"),
-                           ("docs/c.md", "in `psd/core/b.h`")):
+        for path, text in (("psd/a.h", "// shards/core/b.h has it"), ("psd/CMakeLists.txt", "# RULES.md, section 2"),
+                           ("docs/c.md", "in `shards/core/b.h`")):
             with self.subTest(path=path):
                 self.write(path, text + "\n")
                 self.assert_problem(f"{path}:1: there is no", "references", self.root)

@@ -1,5 +1,5 @@
 // disttrain bench update: measures how fast one thread applies gradients to parameters, for each update rule. The
-// memory of parameters, slots and gradients is that of a real shard (psd/store).
+// memory of parameters, slots and gradients is that of a real shard (shards/store).
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -11,7 +11,7 @@
 #include "common/daemon/startup.h"
 #include "common/doubles.h"
 #include "common/os/arena.h"
-#include "psd/store/shard_store.h"
+#include "shards/store/shard_store.h"
 #include "tools/disttrain/bench/sizes.h"
 #include "tools/disttrain/bench/spread.h"
 #include "tools/disttrain/table.h"
@@ -41,8 +41,8 @@ class Subject {
       : store_(layout, ShardId(0), options_of(rule), {}),
         buckets_(buckets_of(layout, ShardId(0))),
         is_by_variable_(rule == Rule::kLamb),
-        plan_(std::make_shared<psd::SumPlan>()) {
-    plan_->terms = {{psd::Landing{psd::Landing::Kind::kStaging, psd::Place(0), 0}, 1}};
+        plan_(std::make_shared<shards::SumPlan>()) {
+    plan_->terms = {{shards::Landing{shards::Landing::Kind::kStaging, shards::Place(0), 0}, 1}};
     plan_->at.learning_rate = 1e-3;
     for (const BucketId bucket : buckets_) {
       const std::span<float> gradient = store_.landing(plan_->terms[0].landing, bucket);
@@ -55,13 +55,13 @@ class Subject {
 
   void update() {
     if (is_by_variable_) store_.prepare(*plan_);
-    for (const BucketId bucket : buckets_) store_.sum_and_apply(psd::SumAndApply{bucket, plan_});
+    for (const BucketId bucket : buckets_) store_.sum_and_apply(shards::SumAndApply{bucket, plan_});
     ++plan_->at.count;
   }
 
  private:
-  static psd::StoreOptions options_of(Rule rule) {
-    psd::StoreOptions options;
+  static shards::StoreOptions options_of(Rule rule) {
+    shards::StoreOptions options;
     options.train.mode = Mode::kSync;
     options.train.optimizer.rule = rule;
     options.places = 1;
@@ -69,10 +69,10 @@ class Subject {
     return options;
   }
 
-  psd::ShardStore store_;
+  shards::ShardStore store_;
   const std::vector<BucketId> buckets_;
   const bool is_by_variable_;
-  const std::shared_ptr<psd::SumPlan> plan_;
+  const std::shared_ptr<shards::SumPlan> plan_;
 };
 
 // Repeats `work` for each round. Returns the rates of the rounds.

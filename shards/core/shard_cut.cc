@@ -1,0 +1,164 @@
+// Checkpoints: when a shard takes its copy (the cut). The copies of all shards must hold the same pushes of every
+// living worker.
+//
+// sync: the pacer sends the order to cut between two commits, so that all shards cut after the same step.
+//
+// async, ssp: each worker sends a mark to every shard between two of its pushes, and then sends nothing until the shard
+// answers the mark. A shard cuts when it has the marks of all workers. (Chandy & Lamport describe such marks in
+// "Distributed Snapshots", 1985. They record the messages that are on a channel; here the senders wait instead.)
+//
+// Some attempts hold: after the cut nothing is applied until the chief abandons the attempt. In async and ssp the
+// shards don't answer the marks, so the workers keep waiting. In sync the pacer commits nothing.
+//
+// Example, async, workers A and B and two shards:
+// 1. Both shards have prepared attempt 7. A sends push 40 to both shards, then its mark on both channels, and waits.
+// 2. Shard 0 has A's mark but not B's, so it still applies B's pushes.
+// 3. B sends push 52 to both shards, then its mark on both channels, and waits.
+// 4. Each shard has both marks now and takes its copy. Both copies hold A's pushes up to 40 and B's pushes up to 52.
+// 5. Each shard answers both marks with MarkTaken, so A and B push again.
+#include <algorithm>
+
+#include "shards/core/shard_core.h"
+
+#include "common/bounds.h"
+#include "common/mutant.h"
+
+namespace disttrain::shards {
+
+void ShardCore::on(Instant now, const AttemptPrepared& event, Actions& actions) {
+  if (event.attempt <= settled_ || event.attempt == attempt_) return;
+  end_hold(actions);
+  let_marked_go(attempt_, actions);
+  settle_attempt(attempt_);
+  // Without values there is nothing to save.
+  if (lacking_ > 0) {
+    settled_ = event.attempt;
+    actions.push_back(MarksGivenUp{event.attempt, true});
+    return;
+  }
+  attempt_ = event.attempt;
+  holds_ = event.holds;
+  if (members_.active().empty()) cut_if_all_marked(now, actions);
+}
+
+void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions) {
+  if (held_ != 0 && event.attempt >= held_) {
+    end_hold(actions);
+    if (train_.mode == Mode::kSync) advance_sync(now, actions);
+  }
+  // The order to prepare this attempt may arrive after this order to abandon it. settled_ makes the shard ignore the
+  // order to prepare.
+  settled_ = std::max(settled_, event.attempt);
+  if (attempt_ == 0 || event.attempt < attempt_) return;
+  let_marked_go(attempt_, actions);
+  settle_attempt(attempt_);
+}
+
+void ShardCore::settle_attempt(std::uint64_t attempt) {
+  settled_ = std::max(settled_, attempt);
+  attempt_ = 0;
+  cut_at_.reset();
+  first_mark_.reset();
+}
+
+void ShardCore::end_hold(Actions& actions) {
+  if (held_ == 0) return;
+  let_marked_go(held_, actions);
+  held_ = 0;
+}
+
+void ShardCore::on(Instant now, const CutOrdered& event, Actions& actions) {
+  if (!is_pacer() || event.attempt != attempt_ || attempt_ == 0) return;
+  cut_at_ = event.at;
+  cut_if_ordered(now, actions);
+}
+
+void ShardCore::on(Instant now, const CutArrived& event, Actions& actions) {
+  if (event.cut.attempt == attempt_ && attempt_ != 0) cut(now, actions);
+}
+
+void ShardCore::on(Instant now, const MarkArrived& event, Actions& actions) {
+  MemberState* member = members_.find(event.channel);
+  if (event.channel.value == 0 || member == nullptr) return;
+  const std::uint64_t attempt = event.mark.attempt;
+  if (held_ != 0 && attempt == held_) {  // the worker has reconnected and sends its mark again
+    member->marked = attempt;
+    return;
+  }
+  // If the attempt of this mark is over or unknown, the shard answers at once, so that the worker doesn't wait.
+  if (attempt != attempt_ || attempt == 0) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
+  member->marked = attempt;
+  if (!first_mark_) first_mark_ = now;
+  cut_if_all_marked(now, actions);
+}
+
+// Gives the attempt up only before its cut. After the cut no worker waits for the marks of others. If the attempt
+// holds, only the chief lets the workers go on.
+void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
+  if (!first_mark_ || now - *first_mark_ < event.longest) return;
+  actions.push_back(MarksGivenUp{attempt_, false});
+  let_marked_go(attempt_, actions);
+  settle_attempt(attempt_);
+}
+
+void ShardCore::cut_if_ordered(Instant now, Actions& actions) {
+  if (!cut_at_ || (version_ < *cut_at_ && !finished())) return;
+  ordered_cut_ = attempt_;
+  actions.push_back(SendCut{Cut{attempt_}});
+  cut(now, actions);
+}
+
+void ShardCore::cut_if_all_marked(Instant now, Actions& actions) {
+  if (attempt_ == 0 || train_.mode == Mode::kSync) return;
+  const auto& active = members_.active();
+  if (DISTTRAIN_MUTANT(kCutAtFirstMark) &&
+      std::any_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
+    return cut(now, actions);
+  if (std::all_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
+    cut(now, actions);
+}
+
+void ShardCore::cut(Instant now, Actions& actions) {
+  CopyForCheckpoint copy;
+  copy.attempt = attempt_;
+  if (first_mark_) copy.parked = now - *first_mark_;
+  copy.entry.version = version_;
+  for (const OwnBucket& bucket : buckets_) copy.entry.words += bucket.bytes / sizeof(float);
+  for (const MemberState* member : members_.active()) {
+    // In sync every shard has applied the same steps, so each worker's clock is the version. last_clock may be too
+    // high, because it also counts a push that is only staged.
+    Step clock = train_.mode == Mode::kSync ? version_ : member->last_clock;
+    // These mutants (bugs planted for tests) cut at the wrong moment. They also report wrong clocks, because the chief
+    // compares the clocks in the shards' copies. With the true clocks it would notice the mutant.
+    if (DISTTRAIN_MUTANT(kCutAtFirstMark) || DISTTRAIN_MUTANT(kCutBeforeCommitCounts)) clock = Step(1);
+    // In sync each step has one batch of each worker. With leases nobody has an order of its own.
+    const Step batches = own_order_                   ? own_order_->batches_of(member->member.task)
+                         : train_.mode == Mode::kSync ? version_
+                                                      : Step();
+    copy.entry.workers.push_back(WorkerEntry{member->member, member->last, clock, batches});
+  }
+  // Workers that aren't in the roster now may come back.
+  for (const OwnBatches& away : own_order_ ? own_order_->all() : std::vector<OwnBatches>()) {
+    const auto is_its = [&away](const WorkerEntry& entry) { return entry.worker.task == away.worker; };
+    const bool is_there = std::any_of(copy.entry.workers.begin(), copy.entry.workers.end(), is_its);
+    if (!is_there && copy.entry.workers.size() < kMaxMembers)
+      copy.entry.workers.push_back(WorkerEntry{Member{away.worker, Incarnation()}, Sequence(), Step(), away.batches});
+  }
+  std::sort(copy.entry.workers.begin(), copy.entry.workers.end(),
+            [](const WorkerEntry& a, const WorkerEntry& b) { return a.worker < b.worker; });
+  if (is_pacer()) copy.pacer = report();
+  actions.push_back(std::move(copy));
+  if (holds_ && !DISTTRAIN_MUTANT(kHoldForgotten))
+    held_ = attempt_;
+  else
+    let_marked_go(attempt_, actions);
+  settle_attempt(attempt_);
+}
+
+void ShardCore::let_marked_go(std::uint64_t attempt, Actions& actions) {
+  for (MemberState* member : members_.active())
+    if (attempt != 0 && member->marked == attempt && member->channel.value != 0)
+      actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
+}
+
+}  // namespace disttrain::shards
