@@ -1,9 +1,9 @@
 #include "workerd/core/worker_core.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "common/check.h"
 #include "common/format_duration.h"
 #include "common/timeouts.h"
 
@@ -11,39 +11,9 @@ namespace disttrain::workerd {
 
 namespace {
 
-PlanOptions plan_options(const JobFacts& facts) {
-  return PlanOptions{
-      .own_order = facts.config.data.sharding == Sharding::kNone,
-      .sync = facts.config.train.mode == Mode::kSync,
-      .step_records = facts.config.train.step_records(),
-      .records = facts.train_records,
-      .epochs = facts.config.train.epochs,
-      .done = facts.batches,
-  };
-}
-
 Rank rank_in(const Roster& roster, Member member) {
   const auto found = std::find(roster.members.begin(), roster.members.end(), member);
   return found == roster.members.end() ? Rank(0) : Rank(static_cast<std::uint32_t>(found - roster.members.begin()));
-}
-
-// The next step reads the first layer first. Its variables are the last ones of the flat array, and the engine reads a
-// variable from its first word on. So the buckets are ranked by the variable in which they end.
-std::vector<RankedBucket> ranked_buckets(const Layout& layout, ShardId shard) {
-  std::vector<std::uint64_t> begins = layout.variable_begins;
-  std::sort(begins.begin(), begins.end());
-  const auto variable_of = [&](BucketId bucket) {
-    const Bucket& words = layout.buckets[bucket.value];
-    return std::lower_bound(begins.begin(), begins.end(), words.flat_begin + words.words) - begins.begin();
-  };
-  std::vector<BucketId> order;
-  for (std::uint32_t b = 0; b < layout.buckets.size(); ++b) order.push_back(BucketId(b));
-  std::stable_sort(order.begin(), order.end(), [&](BucketId a, BucketId b) { return variable_of(a) > variable_of(b); });
-  std::vector<std::uint32_t> ranks(order.size());
-  for (std::uint32_t rank = 0; rank < order.size(); ++rank) ranks[order[rank].value] = rank;
-  std::vector<RankedBucket> ranked;
-  for (const BucketId bucket : buckets_of(layout, shard)) ranked.push_back({bucket, ranks[bucket.value]});
-  return ranked;
 }
 
 bool shows_progress(const Event& event) {
@@ -64,16 +34,12 @@ WorkerCore::WorkerCore(JobFacts facts, Instant now)
       moved_(now),
       ticked_(now),
       started_at_(now),
-      plan_(plan_options(facts_)),
-      evaluates_(facts_.evaluates) {
-  progress_.since = now;
-  progress_.loss = std::numeric_limits<double>::quiet_NaN();
-  channels_.reserve(facts_.layout.shards);
-  for (std::uint32_t shard = 0; shard < facts_.layout.shards; ++shard)
-    channels_.emplace_back(ShardId(shard), ranked_buckets(facts_.layout, ShardId(shard)), facts_.credits);
-  fresh_versions_.resize(facts_.layout.shards);
-  clock_ = facts_.clock.value;
-}
+      phases_(now),
+      channels_(facts_),
+      queue_(facts_),
+      parameters_(facts_.layout.shards, pipeline_),
+      evaluations_(facts_.evaluates, facts_.config.evaluate.every_steps),
+      clock_(facts_.clock.value) {}
 
 void WorkerCore::step(Instant now, const Event& event, Actions& out) {
   now_ = now;
@@ -86,21 +52,20 @@ void WorkerCore::step(Instant now, const Event& event, Actions& out) {
   if (!broken_) place_marks(out);
   if (!broken_) advance(out);
   if (!broken_) place_marks(out);
+  check();
 }
 
 // ---- events ----
 
 void WorkerCore::on(const ChannelOpened& event, Actions& out) {
-  if (Status ok = channels_.at(event.shard.value).connect(event.last_sequence, out); !ok)
-    return set_broken(ok.error(), out);
-  const bool all = std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.connected(); });
-  if (!all || opened_) return;
-  opened_ = true;
+  if (Status ok = channels_.at(event.shard).connect(event.last_sequence, out); !ok) return set_broken(ok.error(), out);
+  if (life_ != Life::kOpening || !channels_.are_connected()) return;
+  life_ = Life::kOpened;
   out.push_back(ReportOpened{});
 }
 
 void WorkerCore::on(const ChannelLost& event, Actions& out) {
-  Channel& channel = channels_.at(event.shard.value);
+  Channel& channel = channels_.at(event.shard);
   channel.disconnect();
   if (awaits_parameters() && !channel.push_complete()) out.push_back(Recompute{event.shard});
   out.push_back(Accuse{event.shard, event.reason, event.lasts});
@@ -115,16 +80,13 @@ void WorkerCore::on(const PsReached& event, Actions& out) {
 }
 
 void WorkerCore::on(const Start&, Actions&) {
-  if (started_ || !opened_) return;
-  started_ = true;
+  if (life_ != Life::kOpened) return;
+  life_ = Life::kTraining;
   started_at_ = now_;
 }
 
 void WorkerCore::on(const LeaseGranted& event, Actions&) {
-  lease_requested_ = false;
-  // If the grant contained nothing new, the next request waits for a tick. Otherwise this worker and the chief would
-  // exchange the same request and answer in an endless loop.
-  lease_refused_ = !plan_.grant(event.grant);
+  queue_.grant(event.grant);
 }
 
 void WorkerCore::on(const ChiefAway&, Actions&) {
@@ -135,63 +97,52 @@ void WorkerCore::on(const ChiefAway&, Actions&) {
 // job.stall_timeout starts again at 0, because time without a chief doesn't count.
 void WorkerCore::on(const ChiefReturned&, Actions& out) {
   if (std::exchange(is_chief_away_, false)) moved_ = now_;
-  lease_requested_ = false;
-  if (opened_ && !started_) out.push_back(ReportOpened{});
-  if (left_) out.push_back(ReportFinished{progress_.steps});
-  if (final_) out.push_back(ReportEvaluated{*final_});
+  queue_.ask_again();
+  if (life_ == Life::kOpened) out.push_back(ReportOpened{});
+  if (has_left()) out.push_back(ReportFinished{progress().steps});
+  if (evaluations_.final_result()) out.push_back(ReportEvaluated{*evaluations_.final_result()});
 }
 
 void WorkerCore::on(const BatchReady& event, Actions&) {
-  for (std::size_t i = 0; i < planned_.size(); ++i)
-    if (planned_[i].order.ticket == event.ticket) planned_[i].ready = true;
+  queue_.note_ready(event.ticket);
 }
 
 void WorkerCore::on(const RangesReady& event, Actions& out) {
-  const bool is_needed = !finished_ || has_frames();
-  if (computing_ && early() && !pushing_ && is_needed) add_ready_frames(event.end, out);
+  const bool is_needed = !is_finished_ || channels_.has_frames();
+  if (is_computing() && early() && !is_pushing() && is_needed) add_ready_frames(event.end, out);
 }
 
 void WorkerCore::on(const Computed& event, Actions&) {
-  if (!computing_) return;
-  computing_ = false;
-  computed_whole_ = true;
+  if (!is_computing()) return;
+  computation_ = Computation::kWhole;
   computed_.loss = event.loss;
-  // The next computation may begin at once, so the phase may stay the same for many steps.
-  const Duration whole = std::exchange(overlapped_, Duration::zero()) + (now_ - progress_.since);
-  const Duration waited = std::min(event.waited, whole);
-  progress_.times[static_cast<std::size_t>(Phase::kCompute)] += whole - waited;
-  progress_.times[static_cast<std::size_t>(Phase::kWait)] += waited;
-  progress_.since = now_;
-  if (computed_.order.examples > 0) progress_.loss = static_cast<double>(event.loss);
+  phases_.end_compute(event.waited, now_);
+  if (computed_.order.examples > 0) phases_.set_loss(static_cast<double>(event.loss));
 }
 
 void WorkerCore::on(const ParametersArrived& event, Actions& out) {
   const Parameters& parameters = event.parameters;
-  if (Status ok = channels_.at(event.shard.value).take(parameters, out); !ok) return set_broken(ok.error(), out);
-  if (parameters.finished || parameters.outcome == PushOutcome::kFinished) finished_ = true;
+  if (Status ok = channels_.at(event.shard).take(parameters, out); !ok) return set_broken(ok.error(), out);
+  if (parameters.finished || parameters.outcome == PushOutcome::kFinished) is_finished_ = true;
   if (event.shard != ShardId(0)) return;
   pacer_roster_ = parameters.roster;
   clock_ = std::max(clock_, parameters.clock.value);
 }
 
 void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
-  if (Status ok = channels_.at(event.shard.value).take(event.acknowledge, out); !ok) return set_broken(ok.error(), out);
-  if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) finished_ = true;
+  if (Status ok = channels_.at(event.shard).take(event.acknowledge, out); !ok) return set_broken(ok.error(), out);
+  if (event.acknowledge.finished || event.acknowledge.outcome == PushOutcome::kFinished) is_finished_ = true;
   if (!event.acknowledge.wants_values) return;
-  if (have_parameters_ || computing_)
+  if (parameters_.is_any() || is_computing())
     return set_broken(Error{ErrorCode::kSoftware, "shard " + std::to_string(event.shard.value) +
                                                       " asks for first values in the middle of the training"},
                       out);
-  values_wanted_.push_back(event.shard);
-  if (values_ == Values::kLoaded) send_values(out);
-  if (values_ != Values::kNone) return;
-  values_ = Values::kLoading;
-  out.push_back(LoadValues{kValuesBuffer});
+  if (values_.want(event.shard)) out.push_back(LoadValues{kValuesBuffer});
+  send_values(out);
 }
 
 void WorkerCore::on(const ValuesLoaded&, Actions& out) {
-  if (values_ != Values::kLoading) return;
-  values_ = Values::kLoaded;
+  values_.note_loaded();
   send_values(out);
 }
 
@@ -204,45 +155,29 @@ void WorkerCore::on(const MarkRequested& event, Actions&) {
 }
 
 void WorkerCore::on(const MarkTakenArrived& event, Actions& out) {
-  channels_.at(event.shard.value).release(event.taken.attempt, out);
+  channels_.at(event.shard).release(event.taken.attempt, out);
 }
 
 void WorkerCore::on(const Paused& event, Actions&) {
-  paused_ = event.paused;
+  is_paused_ = event.paused;
 }
 
 void WorkerCore::on(const StopRequested&, Actions&) {
-  stopping_ = true;
+  is_stopping_ = true;
 }
 
 void WorkerCore::on(const BecomesEvaluator&, Actions&) {
-  if (evaluates_) return;
-  evaluates_ = true;
-  const std::uint64_t every = facts_.config.evaluate.every_steps;
-  if (every > 0 && have_parameters_) evaluated_ = fresh_versions_[0].value / every;
+  evaluations_.become_evaluator(parameters_.is_any() ? std::optional(parameters_.version()) : std::nullopt);
 }
 
 void WorkerCore::on(const EvaluateRequested&, Actions& out) {
-  if (final_) return out.push_back(ReportEvaluated{*final_});
-  final_wanted_ = !final_now_;
+  if (evaluations_.final_result()) return out.push_back(ReportEvaluated{*evaluations_.final_result()});
+  evaluations_.want_final();
 }
 
 void WorkerCore::on(const EvaluationDone& event, Actions& out) {
-  if (evaluation_ != Evaluation::kRun) return;
-  evaluation_ = Evaluation::kNone;
-  Evaluated evaluated;
-  evaluated.step = fresh_versions_[0];
-  evaluated.final = final_now_;
-  evaluated.examples = event.examples;
-  evaluated.metrics = event.metrics;
-  evaluated.parameters_hash = event.parameters_hash;
-  evaluated.notice = event.notice;
-  if (event.examples > 0) evaluated.loss = event.loss_sum / static_cast<double>(event.examples);
-  evaluated.took = now_ - evaluation_began_;
-  evaluated.stalled_training = sync() && !final_now_;
-  if (final_now_) final_ = evaluated;
-  final_now_ = false;
-  out.push_back(ReportEvaluated{evaluated});
+  if (!evaluations_.runs()) return;
+  out.push_back(ReportEvaluated{evaluations_.finish(event, parameters_.version(), sync(), now_)});
 }
 
 void WorkerCore::on(const Broken& event, Actions& out) {
@@ -250,36 +185,34 @@ void WorkerCore::on(const Broken& event, Actions& out) {
 }
 
 void WorkerCore::on(const Tick&, Actions& out) {
-  lease_refused_ = false;
-  looked_ahead_ = false;
+  queue_.tick();
+  has_looked_ahead_ = false;
   // If the time between two ticks is longer than this, the worker's process was stopped or its clock jumped. That time
   // doesn't count towards job.stall_timeout, because no peer caused it.
   constexpr Duration kLongestTick = std::chrono::seconds(3);
   if (now_ - ticked_ > kLongestTick) moved_ = std::min(now_, moved_ + (now_ - ticked_));
   ticked_ = now_;
-  if (paused_ || is_chief_away_) moved_ = now_;
+  if (is_paused_ || is_chief_away_) moved_ = now_;
   const bool waits =
-      pulling_ || awaits_parameters() || (started_ && !left_ && !computing_ && evaluation_ != Evaluation::kRun);
+      is_pulling_ || awaits_parameters() || (life_ == Life::kTraining && !is_computing() && !evaluations_.runs());
   const Duration limit = facts_.config.job.stall_timeout * patience();
   if (!waits || now_ - moved_ <= limit) return;
   // kFailed ends the job. After kUnavailable the chief first finds out whether another task is the cause.
   const ErrorCode code = waits_for_others() ? ErrorCode::kUnavailable : ErrorCode::kFailed;
   const std::string times = patience() == 1 ? "" : std::to_string(patience()) + " times ";
   set_broken(Error{code, "waited " + format_duration(limit) + " (" + times + "job.stall_timeout) in phase " +
-                             to_string(progress_.phase) + " for " + waited_for()},
+                             to_string(progress().phase) + " for " + waited_for()},
              out);
 }
 
 // ---- questions ----
 
 std::optional<BatchTicket> WorkerCore::batch_wanted() const {
-  if (broken_ || progress_.phase != Phase::kInput || planned_.empty() || planned_.front().ready) return std::nullopt;
-  return planned_.front().order.ticket;
+  return broken_ || progress().phase != Phase::kInput ? std::nullopt : queue_.awaited();
 }
 
 bool WorkerCore::awaits_answers() const {
-  return pushing_ || pulling_ ||
-         std::any_of(channels_.begin(), channels_.end(), [](const Channel& c) { return !c.push_complete(); });
+  return is_pushing() || is_pulling_ || !channels_.are_pushes_complete();
 }
 
 bool WorkerCore::early() const {
@@ -288,44 +221,19 @@ bool WorkerCore::early() const {
 }
 
 bool WorkerCore::may_begin_early() const {
-  return begins_early_ && !paused_ &&
-         std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.answers_once(); });
-}
-
-bool WorkerCore::data_used_up() const {
-  return planned_.empty() && plan_.exhausted();
+  return begins_early_ && !is_paused_ && channels_.answer_once();
 }
 
 std::uint64_t WorkerCore::next_clock() const {
   if (!sync()) return clock_ + 1;
-  return (pushing_ ? pushed_.clock : fresh_versions_[0].value) + 1;
+  return (is_pushing() ? pushed_.clock : parameters_.version().value) + 1;
 }
 
 // True in sync with pipeline = 1 if the worker must not use new parameters yet. Step n + 1 is always computed from the
 // parameters of step n - 1, even if those of step n have already arrived. Otherwise the result would depend on timing.
 bool WorkerCore::holds_answer_back() const {
-  return sync() && pipeline_ && !computing_ && !computed_whole_ && !finished_ && !stopping_ && !data_used_up() &&
-         pacer_roster_ == roster_ && !must_look_ahead();
-}
-
-bool WorkerCore::must_look_ahead() const {
-  return plan_.has_missed_a_block() || (planned_.empty() && plan_.waits_for_a_roster());
-}
-
-bool WorkerCore::has_frames() const {
-  return std::any_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.frames() > 0; });
-}
-
-bool WorkerCore::pushes_complete() const {
-  return std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.push_complete(); });
-}
-
-bool WorkerCore::pushes_sent() const {
-  return std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.push_sent(); });
-}
-
-bool WorkerCore::pulls_complete() const {
-  return std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.pull_complete(); });
+  return sync() && pipeline_ && computation_ == Computation::kNone && !is_finished_ && !is_stopping_ &&
+         !queue_.is_used_up() && pacer_roster_ == roster_ && !queue_.must_look_ahead();
 }
 
 // True if the gradient can't be pushed any more. In sync with leases a gradient is valid only for one step of one
@@ -336,7 +244,7 @@ bool WorkerCore::is_void(const Gradient& gradient) const {
 }
 
 bool WorkerCore::waits_for_others() const {
-  return progress_.phase != Phase::kInput || planned_.empty();
+  return progress().phase != Phase::kInput || queue_.is_empty();
 }
 
 // How long this worker may wait before it gives up, as a multiple of job.stall_timeout. If several workers wait for the
@@ -350,44 +258,32 @@ int WorkerCore::patience() const {
 }
 
 std::string WorkerCore::waited_for() const {
-  if (progress_.phase == Phase::kInput)
-    return planned_.empty() ? "a lease of training records from the chief" : "the next batch of training records";
-  std::string names;
-  for (const Channel& channel : channels_) {
-    if (channel.push_complete() && channel.pull_complete()) continue;
-    if (!names.empty()) names += ", ";
-    const std::size_t shard = channel.shard().value;
-    names += shard < facts_.shard_names.size() ? facts_.shard_names[shard] : "shard " + std::to_string(shard);
-    if (!channel.connected()) names += " (not connected)";
-  }
-  return names.empty() ? "an unknown reason" : names;
-}
-
-void WorkerCore::enter(Phase phase) {
-  if (progress_.phase == phase) return;
-  progress_.times[static_cast<std::size_t>(progress_.phase)] += now_ - progress_.since;
-  progress_.phase = phase;
-  progress_.since = now_;
-}
-
-// A ps that doesn't answer must not look like a worker that computes too long. So the phase is kWait as long as answers
-// are under way. How much of this time was computed is known only when the computation has ended.
-void WorkerCore::enter_compute() {
-  enter(pushing_ && begins_early_ ? Phase::kWait : Phase::kCompute);
-  progress_.times[static_cast<std::size_t>(progress_.phase)] += now_ - progress_.since;
-  progress_.since = now_;
-}
-
-void WorkerCore::note_all_parameters() {
-  overlapped_ = now_ - progress_.since;
-  progress_.phase = Phase::kCompute;
-  progress_.since = now_;
+  if (progress().phase == Phase::kInput)
+    return queue_.is_empty() ? "a lease of training records from the chief" : "the next batch of training records";
+  const std::string debtors = channels_.debtors(facts_.shard_names);
+  return debtors.empty() ? "an unknown reason" : debtors;
 }
 
 void WorkerCore::set_broken(Error error, Actions& out) {
   broken_ = std::move(error);
   enter(Phase::kIdle);
   out.push_back(Fail{*broken_});
+}
+
+void WorkerCore::check() const {
+  if (broken_) return;
+  // A step is computed from parameters, not from averages.
+  DISTTRAIN_CHECK(computation_ == Computation::kNone || parameters_.are_trainable());
+  // The parameters don't change while they are evaluated.
+  DISTTRAIN_CHECK(!evaluations_.runs() || (computation_ == Computation::kNone && !is_pulling_));
+  // A step begins while the push before is under way only if the worker may do so.
+  DISTTRAIN_CHECK(!is_computing() || !is_pushing() || pipeline_ || begins_early_);
+  // Only in ssp do other workers wait for this one.
+  DISTTRAIN_CHECK(ssp() || (!is_at_work_ && pushing_ != Pushing::kFarewell));
+  // A worker that has left computes nothing and holds no batch, and nobody waits for it.
+  DISTTRAIN_CHECK(!has_left() || (computation_ == Computation::kNone && queue_.is_empty()));
+  // The chief's newest mark is the one that is still to be sent.
+  DISTTRAIN_CHECK(!mark_wanted_ || *mark_wanted_ == newest_mark_);
 }
 
 }  // namespace disttrain::workerd

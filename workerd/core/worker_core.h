@@ -15,30 +15,26 @@
 //    for it: every parameter is that of the answer.
 //
 // Between Compute and Computed, and during an evaluation, the core may get any event.
+//
+// The core decides what follows, and in which order. What it knows lies in parts that don't know each other: Channels,
+// BatchQueue, HeldParameters, FirstValues, Evaluations and PhaseClock. check() has the rules about how they fit
+// together.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "common/fifo.h"
-#include "workerd/core/batch_plan.h"
-#include "workerd/core/channel.h"
+#include "workerd/core/batch_queue.h"
+#include "workerd/core/channels.h"
+#include "workerd/core/evaluations.h"
 #include "workerd/core/events.h"
+#include "workerd/core/first_values.h"
+#include "workerd/core/held_parameters.h"
+#include "workerd/core/phase_clock.h"
 
 namespace disttrain::workerd {
-
-// A worker's progress, for heartbeats.
-struct Progress {
-  Phase phase = Phase::kIdle;
-  Instant since{};  // time at which the phase began
-  std::uint64_t steps = 0;
-  std::uint64_t examples = 0;
-  double loss = 0.0;  // loss of the newest step; NaN before the first step
-  std::array<Duration, kPhases> times{};
-};
 
 class WorkerCore {
  public:
@@ -50,21 +46,24 @@ class WorkerCore {
   void step(Instant now, const Event& event, Actions& out);
 
   // The index of the parameter buffer into which the shell must receive answers now. Always 0 without pipeline = 1.
-  std::uint32_t landing() const { return pipeline_ ? 1 - fresh_ : 0; }
+  std::uint32_t landing() const { return parameters_.landing(); }
   // The number of parameter buffers, and of gradient buffers, that the shell must have.
   std::uint32_t buffers() const { return pipeline_ ? 2 : 1; }
   // Whether Compute may come while answers to the last push are under way. Doesn't change.
   bool begins_early() const { return begins_early_; }
   // The batch that the core waits for, if it waits for one. The shell sends BatchReady as soon as this batch is ready.
   std::optional<BatchTicket> batch_wanted() const;
-  const Progress& progress() const { return progress_; }
+  const Progress& progress() const { return phases_.progress(); }
   // Whether frames are under way that a shard will answer.
   bool awaits_answers() const;
 
  private:
-  struct Planned {
-    BatchOrder order;
-    bool ready = false;
+  // The worker's part in the job. It only goes on.
+  enum class Life {
+    kOpening,   // some channels weren't open yet
+    kOpened,    // ReportOpened was returned
+    kTraining,  // Start came
+    kLeft       // ReportFinished was returned
   };
   // The gradient of one batch. It exists from the start of its computation until its push is complete.
   struct Gradient {
@@ -79,10 +78,19 @@ class WorkerCore {
   // The gradient buffer that holds the initial values. No gradient uses it before the worker has parameters.
   static constexpr std::uint32_t kValuesBuffer = 0;
 
+  enum class Computation {
+    kNone,
+    kUnderWay,  // the engine is computing computed_
+    kWhole      // computed_ is complete, but its push hasn't begun
+  };
+  enum class Pushing {
+    kNothing,
+    kGradient,  // pushed_
+    kFarewell   // ssp: an empty push; after it no other worker waits for this one
+  };
   // kAll pulls from all shards. kLagging pulls only from the shards whose parameters are older than another shard's.
   // kWork is for ssp: it pulls from all shards and tells them that other workers must wait for this one from now on.
   enum class PullOf { kAll, kLagging, kWork };
-  enum class Evaluation { kNone, kPull, kRun };
 
   // Events.
   void on(const ChannelOpened& event, Actions& out);
@@ -113,7 +121,7 @@ class WorkerCore {
   void advance(Actions& out);
   void settle_answers(Actions& out);
   void take_parameters(Actions& out);
-  void follow_roster(Actions& out);
+  void follow_roster(bool is_first, Actions& out);
   void plan_batches(Actions& out);
   void drop_stale_batches(Actions& out);
   void begin_compute(Actions& out);
@@ -125,42 +133,37 @@ class WorkerCore {
   void send_values(Actions& out);
   void begin_work(Actions& out);
   bool averages() const { return facts_.config.evaluate.average > 0.0; }
-  bool pulls_averages() const { return evaluation_ == Evaluation::kPull && averages(); }
-  bool evaluation_due();
+  bool pulls_averages() const { return evaluations_.pulls() && averages(); }
   void begin_evaluation(Actions& out);
   void run_evaluation(Actions& out);
   void say_farewell(Actions& out);
   void place_marks(Actions& out);
   void leave(Actions& out);
 
+  // Checks what every transition leaves.
+  void check() const;
+
   // Questions.
+  bool is_computing() const { return computation_ == Computation::kUnderWay; }
+  bool is_whole() const { return computation_ == Computation::kWhole; }
+  bool is_pushing() const { return pushing_ != Pushing::kNothing; }
+  bool has_left() const { return life_ == Life::kLeft; }
   bool leases() const { return facts_.config.data.sharding == Sharding::kLease; }
   bool sync() const { return facts_.config.train.mode == Mode::kSync; }
   bool ssp() const { return facts_.config.train.mode == Mode::kSsp; }
   bool early() const;
   bool may_begin_early() const;
   // Whether the computation under way began before all answers to the last push were there.
-  bool awaits_parameters() const { return begins_early_ && computing_ && pushing_; }
-  bool data_used_up() const;
+  bool awaits_parameters() const { return begins_early_ && is_computing() && is_pushing(); }
   std::uint64_t next_clock() const;
   bool holds_answer_back() const;
-  // True if the job may have reached a step or a roster that this worker doesn't know. It then pulls to learn them.
-  bool must_look_ahead() const;
-  // Whether a frame was added to a channel's newest push.
-  bool has_frames() const;
-  bool pushes_complete() const;
-  bool pushes_sent() const;
-  bool pulls_complete() const;
   bool is_void(const Gradient& gradient) const;
   Push frame_of(const Gradient& gradient, const Channel& channel, bool last) const;
   std::string waited_for() const;
   bool waits_for_others() const;
   int patience() const;
 
-  void enter(Phase phase);
-  void enter_compute();
-  // The computation under way, which began early, has all its parameters now.
-  void note_all_parameters();
+  void enter(Phase phase) { phases_.enter(phase, now_); }
   void set_broken(Error error, Actions& out);
 
   // Constant after construction.
@@ -173,65 +176,38 @@ class WorkerCore {
   Instant moved_;   // time of the last event that shows progress; job.stall_timeout counts from here
   Instant ticked_;  // time of the last tick
   Instant started_at_;
-  Progress progress_;
-  std::vector<Channel> channels_;  // by shard
 
-  // Data.
-  BatchPlan plan_;
-  Fifo<Planned> planned_;  // batches that were requested but not yet computed, in the order of their computation
-  BatchTicket last_ticket_;
-  bool lease_requested_ = false;
-  bool lease_refused_ = false;  // the last grant contained nothing new; the next request is sent after the next tick
-  bool looked_ahead_ = false;   // pulled to learn the job's step; the next such pull is sent after the next tick
+  // What the worker has. Each part is consistent by itself.
+  PhaseClock phases_;
+  Channels channels_;
+  BatchQueue queue_;
+  HeldParameters parameters_;
+  FirstValues values_;
+  Evaluations evaluations_;
 
   // Life.
-  bool opened_ = false;
-  bool started_ = false;
-  bool paused_ = false;
-  bool is_chief_away_ = false;
-  bool stopping_ = false;        // StopRequested came
-  bool finished_ = false;        // a shard said that the job has done all its steps
-  bool left_ = false;            // ReportFinished was returned
+  Life life_ = Life::kOpening;
   std::optional<Error> broken_;  // Fail was returned
-  bool at_work_ = false;         // ssp: workers that are too far ahead wait for this one; false after its final push
+  bool is_paused_ = false;
+  bool is_chief_away_ = false;
+  bool is_stopping_ = false;  // StopRequested came
+  bool is_finished_ = false;  // a shard said that the job has done all its steps
+  bool is_at_work_ = false;   // ssp: workers that are too far ahead wait for this one; false after its final push
 
   // The step.
-  bool pulling_ = false;         // a pull is under way
-  bool pushing_ = false;         // a push is under way: of pushed_, or an empty push if farewell_ is true
-  bool farewell_ = false;        // ssp: the push under way is empty; after it no other worker waits for this one
-  bool computing_ = false;       // the engine is computing computed_
-  Duration overlapped_{};        // how long the computation ran before all parameters were there
-  bool computed_whole_ = false;  // computed_ is complete, but its push hasn't begun
+  Computation computation_ = Computation::kNone;
   Gradient computed_;
+  Pushing pushing_ = Pushing::kNothing;
   Gradient pushed_;
-  // The model's initial values are in a gradient buffer: kLoading until ValuesLoaded, then kLoaded.
-  enum class Values { kNone, kLoading, kLoaded };
-  Values values_ = Values::kNone;
-  std::vector<ShardId> values_wanted_;  // the shards that asked for them and haven't got them
-  bool have_parameters_ = false;
-  // The buffer of parameters has the averages that an evaluation has used. They must not be used to compute a step.
-  bool have_averages_ = false;
-  std::uint32_t fresh_ = 0;           // index of the parameter buffer with the newest complete parameters
-  std::vector<Step> fresh_versions_;  // for each shard, the version of its parameters in that buffer
-  std::uint64_t clock_ = 0;           // async, ssp: the number of this worker's newest step
+  bool is_pulling_ = false;
+  bool has_looked_ahead_ = false;  // pulled to learn the job's step; the next such pull is sent after the next tick
   std::uint64_t last_pull_id_ = 0;
-  bool roster_known_ = false;
+  std::uint64_t clock_ = 0;     // async, ssp: the number of this worker's newest step
   RosterVersion roster_;        // the roster in force when the shards sent the newest complete parameters
   RosterVersion pacer_roster_;  // the roster in the pacer's newest answer
 
   std::optional<std::uint64_t> mark_wanted_;  // the checkpoint attempt whose marks are still to be sent
   std::uint64_t newest_mark_ = 0;             // the newest checkpoint attempt for which the chief asked for marks
-
-  // Evaluation.
-  bool evaluates_ = false;
-  bool final_wanted_ = false;
-  bool final_now_ = false;
-  std::optional<Evaluated> final_;  // result of the final evaluation
-  Evaluation evaluation_ = Evaluation::kNone;
-  // The newest version that was evaluated, divided by evaluate.every_steps and rounded down. Before the first
-  // evaluation, the version at which this worker became the evaluator is used instead.
-  std::optional<std::uint64_t> evaluated_;
-  Instant evaluation_began_;
 };
 
 }  // namespace disttrain::workerd
