@@ -45,7 +45,7 @@ std::optional<Apply> ShardCore::update_by(const PushArrived& event) const {
   const MemberState* member = members_.find(event.channel);
   const bool has_gradient = event.payload_bytes > 0 && !event.push.skipped && !event.push.initial;
   if (train_.mode == Mode::kSync || event.channel.value == 0 || member == nullptr || !has_gradient) return std::nullopt;
-  if (event.sequence <= member->last || !own_index(event.push.bucket)) return std::nullopt;
+  if (event.sequence <= member->last || !buckets_.number_of(event.push.bucket)) return std::nullopt;
   return apply_of(*member, event.push.bucket);
 }
 

@@ -15,10 +15,6 @@ std::uint32_t places(const ShardOptions& options) {
   return std::max(options.places, static_cast<std::uint32_t>(options.roster.members.size()));
 }
 
-std::uint32_t bucket_count(const Layout& layout, ShardId shard) {
-  return static_cast<std::uint32_t>(buckets_of(layout, shard).size());
-}
-
 double clip_norm(const TrainSection& train) {
   return train.clip.kind == ClipKind::kGlobalNorm ? train.clip.value : 0.0;
 }
@@ -34,27 +30,18 @@ ShardCore::ShardCore(const Layout& layout, const ShardOptions& options)
       waits_for_lost_(options.waits_for_lost),
       tells_visits_(options.tells_visits && options.shard.value == 0),
       places_(places(options)),
-      own_index_(layout.buckets.size(), kForeign),
+      buckets_(layout, options.shard),
       version_(options.restored.global_step),
       members_(places(options)),
+      values_(buckets_.size(), options.awaits_values),
       clocks_(options.train.staleness),
-      staging_(places(options), 1 + options.train.pipeline, bucket_count(layout, options.shard)),
+      staging_(places(options), 1 + options.train.pipeline, static_cast<std::uint32_t>(buckets_.size())),
       decider_(SyncRules{layout.shards, options.train.aggregate, clip_norm(options.train)}),
       pacer_(options.train.nonfinite, options.warmup_steps, options.train_records, options.restored) {
   DISTTRAIN_CHECK_LT(shard_.value, shards_);
   DISTTRAIN_CHECK_LT(0U, credits_);
   if (is_pacer() && options.own_orders && train_.mode != Mode::kSync)
     own_order_.emplace(options.train_records, train_.step_records(), *options.own_orders);
-  for (BucketId bucket : buckets_of(layout, shard_)) {
-    own_index_[bucket.value] = static_cast<std::uint32_t>(buckets_.size());
-    const std::uint32_t first = slices_of(layout, bucket).front().variable;
-    buckets_.push_back(
-        OwnBucket{bucket, layout.buckets[bucket.value].words * sizeof(float), layout.model.variables[first].name});
-  }
-  if (options.awaits_values) {
-    lacks_.assign(buckets_.size(), true);
-    lacking_ = buckets_.size();
-  }
   MemberTable::Leavings none;
   DISTTRAIN_CHECK(members_.set_roster(options.roster, none));
 }
@@ -63,18 +50,28 @@ void ShardCore::step(Instant now, const Event& event, Actions& actions) {
   // An update that fails after the order to fail the job replaces this order, which was dropped with the later actions.
   if (failed_ && !std::holds_alternative<UpdateFailed>(event)) return;
   std::visit([this, now, &actions](const auto& e) { on(now, e, actions); }, event);
+  check_parts();
 }
 
 void ShardCore::step(Instant now, const PushArrived& event, Actions& actions) {
-  if (!failed_) on(now, event, actions);
+  if (failed_) return;
+  on(now, event, actions);
+  check_parts();
+}
+
+void ShardCore::check_parts() const {
+  // Values that are missing can't be saved.
+  DISTTRAIN_CHECK(!values_.are_missing() || attempts_.current() == 0);
+  // After a cut that holds, nothing else is prepared.
+  DISTTRAIN_CHECK(attempts_.held() == 0 || attempts_.current() == 0);
+  DISTTRAIN_CHECK(!open_step_.is_judging() || train_.mode == Mode::kSync);
+  // Only the pacer orders cuts, and only it counts the batches of the workers' own orders.
+  DISTTRAIN_CHECK(is_pacer() || (!attempts_.cut_at() && attempts_.ordered() == 0 && !own_order_));
+  // A report is about the open step or an earlier one.
+  DISTTRAIN_CHECK(open_step_.reported().step <= version_.next());
 }
 
 // --- Checks of a frame
-
-std::optional<std::uint32_t> ShardCore::own_index(BucketId bucket) const {
-  if (bucket.value >= own_index_.size() || own_index_[bucket.value] == kForeign) return std::nullopt;
-  return own_index_[bucket.value];
-}
 
 Status ShardCore::check(const MemberState& member, Sequence sequence, const Push& push,
                         std::uint64_t payload_bytes) const {
@@ -83,7 +80,7 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
     return fail(ErrorCode::kData,
                 to_string(member.member.task) + ": push frame " + std::to_string(sequence.value) + what);
   };
-  const auto bucket = own_index(push.bucket);
+  const auto bucket = buckets_.number_of(push.bucket);
   if (!bucket)
     return refuse(" is for bucket " + std::to_string(push.bucket.value) + ", which doesn't belong to shard " +
                   std::to_string(shard_.value));
@@ -97,13 +94,13 @@ Status ShardCore::check(const MemberState& member, Sequence sequence, const Push
     return refuse(" exceeds the worker's " + std::to_string(credits_) + " credits: only frames up to " +
                   std::to_string(member.acknowledged.value) + " are acknowledged");
   if (push.initial) return payload_bytes != 0 ? Status() : refuse(" has no values");
-  if (lacking_ > 0) return refuse(" came before the shard has its first values");
+  if (values_.are_missing()) return refuse(" came before the shard has its first values");
   if (payload_bytes == 0 && !push.skipped && !(push.last && push.examples == 0)) return refuse(" has no gradients");
-  if (attempt_ != 0 && member.marked == attempt_)
-    return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(attempt_) +
+  if (attempts_.is_current(member.marked))
+    return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(member.marked) +
                   " and before the cut");
-  if (held_ != 0 && member.marked == held_)
-    return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(held_) +
+  if (attempts_.is_held(member.marked))
+    return refuse(" came after the worker's mark for checkpoint attempt " + std::to_string(member.marked) +
                   "; nothing is applied until this attempt ends");
   if (is_void(push)) return {};
   if (push.clock <= member.last_clock)
@@ -202,7 +199,7 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
 void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
-  if (lacking_ > 0 && !DISTTRAIN_MUTANT(kValuesNotAwaited)) {
+  if (values_.are_missing() && !DISTTRAIN_MUTANT(kValuesNotAwaited)) {
     member->pull = event.pull;
     return ask_for_values(actions);
   }
@@ -297,7 +294,7 @@ void ShardCore::on(Instant now, const RosterSet& event, Actions& actions) {
 void ShardCore::on(Instant, const PeerOpened&, Actions& actions) {
   if (!is_pacer()) return report_staged_again(actions);
   tell_news(actions);
-  if (ordered_cut_ != 0) actions.push_back(SendCut{Cut{ordered_cut_}});
+  if (attempts_.ordered() != 0) actions.push_back(SendCut{Cut{attempts_.ordered()}});
 }
 
 void ShardCore::tell_news(Actions& actions) const {
@@ -368,7 +365,7 @@ void ShardCore::counted(Actions& actions, bool epoch_done) {
 }
 
 void ShardCore::on(Instant, const UpdateFailed& event, Actions& actions) {
-  const OwnBucket& bucket = buckets_[own_index_[event.bucket.value]];
+  const OwnBucket& bucket = buckets_[buckets_.number_of(event.bucket).value()];
   fail_job(
       ErrorCode::kFailed,
       "shard " + std::to_string(shard_.value) + ": after step " + std::to_string(version_.value) +

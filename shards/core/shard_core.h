@@ -3,8 +3,9 @@
 //
 // The rules are in four files. shard_core.cc has the rules of all modes (channels, exactly-once, rosters, fences).
 // shard_async.cc has the rules of async and ssp, shard_sync.cc the rules of sync, and shard_cut.cc the rules of
-// checkpoints. They use smaller state machines, each with a file of its own: MemberTable, Staging, SyncDecider, Clocks,
-// Pacer and Ledger.
+// checkpoints. What the core knows lies in smaller state machines that don't know each other, each with a file of its
+// own: OwnBuckets, MemberTable, FirstValues, CutAttempts, Staging, OpenStep, SyncDecider, Clocks, OwnOrder, Pacer and
+// Ledger.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,12 @@
 #include "common/mutant.h"
 #include "common/time.h"
 #include "shards/core/clocks.h"
+#include "shards/core/cut_attempts.h"
 #include "shards/core/events.h"
+#include "shards/core/first_values.h"
 #include "shards/core/members.h"
+#include "shards/core/open_step.h"
+#include "shards/core/own_buckets.h"
 #include "shards/core/own_order.h"
 #include "shards/core/pacer.h"
 #include "shards/core/staging.h"
@@ -74,12 +79,6 @@ class ShardCore {
   std::size_t parked() const;
 
  private:
-  struct OwnBucket {
-    BucketId id;
-    std::uint64_t bytes = 0;
-    std::string first_variable;  // the variable with which it begins, for errors
-  };
-
   // All modes: shard_core.cc.
   void on(Instant now, const ChannelOpened& event, Actions& actions);
   void on(Instant now, const ChannelClosed& event, Actions& actions);
@@ -106,6 +105,9 @@ class ShardCore {
   void take_values(MemberState& member, const PushArrived& event, Actions& actions);
   void answer_pull(MemberState& member, Pull pull, Actions& actions);
 
+  // Checks how the parts fit together; every transition leaves it so.
+  void check_parts() const;
+
   Status check(const MemberState& member, Sequence sequence, const Push& push, std::uint64_t payload_bytes) const;
   bool take_roster(const Roster& roster, Actions& actions);
   void tell_news(Actions& actions) const;
@@ -126,7 +128,6 @@ class ShardCore {
   UpdateAt update_at() const;
   double state_weight(const MemberState& member) const;
   Apply apply_of(const MemberState& member, BucketId bucket) const;
-  std::optional<std::uint32_t> own_index(BucketId bucket) const;
 
   // async, ssp: shard_async.cc.
   void push_async(Instant now, MemberState& member, const PushArrived& event, Actions& actions);
@@ -144,7 +145,6 @@ class ShardCore {
   bool decide_sync(Instant now, Actions& actions);
   bool commit_sync(Instant now, const Commit& commit, Actions& actions);
   const StagedPush* staged_push(Rank rank, Step step) const;
-  std::shared_ptr<SumPlan> new_plan();
   std::shared_ptr<SumPlan> plan_sum(const RankSet& members, Step step);
   std::shared_ptr<const SumPlan> plan_commit(const Commit& commit);
   void settle_outcomes(const Commit& commit);
@@ -160,7 +160,7 @@ class ShardCore {
   void cut(Instant now, Actions& actions);
   void cut_if_ordered(Instant now, Actions& actions);
   void cut_if_all_marked(Instant now, Actions& actions);
-  void settle_attempt(std::uint64_t attempt);
+  void give_up_attempt(Actions& actions);
   void let_marked_go(std::uint64_t attempt, Actions& actions);
   void end_hold(Actions& actions);
 
@@ -173,37 +173,23 @@ class ShardCore {
   const bool waits_for_lost_;
   const bool tells_visits_;
   const std::uint32_t places_;
-  std::vector<OwnBucket> buckets_;        // ascending
-  std::vector<std::uint32_t> own_index_;  // by BucketId: index in buckets_; kForeign if another shard has the bucket
-  static constexpr std::uint32_t kForeign = 0xffffffff;
+  const OwnBuckets buckets_;
 
   // State.
   bool failed_ = false;
-  std::uint64_t attempt_ = 0;          // the checkpoint attempt that is prepared and not cut yet; 0 = none
-  std::optional<Instant> first_mark_;  // when attempt_ got its first mark
-  std::uint64_t settled_ = 0;          // the newest checkpoint attempt that was cut or abandoned
-  std::optional<Step> cut_at_;         // pacer, sync: the shard must cut when this step is committed
-  bool holds_ = false;                 // true: nothing is applied after the cut of attempt_
-  std::uint64_t held_ = 0;             // the attempt whose cut holds, so that nothing is applied now; 0 = none
-  std::vector<bool> lacks_;            // by index in buckets_: true: the bucket has no first value yet
-  std::size_t lacking_ = 0;            // number of buckets that have no first value yet
-  Member giver_;                       // the worker that was asked for the first values
-  ChannelId asked_;                    // the channel on which it was asked; 0 = none
-  std::uint64_t ordered_cut_ = 0;      // pacer, sync: the newest attempt for which it told the other shards to cut
-  bool ended_ = false;                 // pacer, sync: the chief said that no step may be committed any more
-  bool pacer_finished_ = false;        // async, ssp, other shards: the pacer said that all steps are done
+  bool ended_ = false;           // pacer, sync: the chief said that no step may be committed any more
+  bool pacer_finished_ = false;  // async, ssp, other shards: the pacer said that all steps are done
   Step version_;
   MemberTable members_;
-  Clocks clocks_;                                // ssp
-  std::optional<OwnOrder> own_order_;            // async and ssp, data.sharding = "none"
-  Staging staging_;                              // sync
-  Staged reported_;                              // sync: the last report to the pacer about the open step
-  bool judging_ = false;                         // sync: true: the store hasn't answered JudgeStep for reported_ yet
-  std::shared_ptr<SumPlan> judged_;              // sync: the plan of reported_, if the store judges it; else null
-  std::vector<std::shared_ptr<SumPlan>> plans_;  // sync: all plans; a plan that no action refers to is reused
-  std::vector<MemberState*> waiting_;            // sync: memory of apply_and_answer()
-  SyncDecider decider_;                          // pacer, sync
-  Pacer pacer_;                                  // pacer
+  FirstValues values_;
+  CutAttempts attempts_;
+  Clocks clocks_;                      // ssp
+  std::optional<OwnOrder> own_order_;  // async and ssp, data.sharding = "none"
+  Staging staging_;                    // sync
+  OpenStep open_step_;                 // sync
+  std::vector<MemberState*> waiting_;  // sync: memory of apply_and_answer()
+  SyncDecider decider_;                // pacer, sync
+  Pacer pacer_;                        // pacer
 };
 
 }  // namespace disttrain::shards

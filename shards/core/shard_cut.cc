@@ -26,102 +26,93 @@
 namespace disttrain::shards {
 
 void ShardCore::on(Instant now, const AttemptPrepared& event, Actions& actions) {
-  if (event.attempt <= settled_ || event.attempt == attempt_) return;
+  if (attempts_.is_known(event.attempt)) return;
   end_hold(actions);
-  let_marked_go(attempt_, actions);
-  settle_attempt(attempt_);
+  give_up_attempt(actions);
   // Without values there is nothing to save.
-  if (lacking_ > 0) {
-    settled_ = event.attempt;
+  if (values_.are_missing()) {
+    attempts_.settle_up_to(event.attempt);
     actions.push_back(MarksGivenUp{event.attempt, true});
     return;
   }
-  attempt_ = event.attempt;
-  holds_ = event.holds;
+  attempts_.prepare(event.attempt, event.holds);
   if (members_.active().empty()) cut_if_all_marked(now, actions);
 }
 
 void ShardCore::on(Instant now, const AttemptAbandoned& event, Actions& actions) {
-  if (held_ != 0 && event.attempt >= held_) {
+  if (attempts_.held() != 0 && event.attempt >= attempts_.held()) {
     end_hold(actions);
     if (train_.mode == Mode::kSync) advance_sync(now, actions);
   }
-  // The order to prepare this attempt may arrive after this order to abandon it. settled_ makes the shard ignore the
-  // order to prepare.
-  settled_ = std::max(settled_, event.attempt);
-  if (attempt_ == 0 || event.attempt < attempt_) return;
-  let_marked_go(attempt_, actions);
-  settle_attempt(attempt_);
+  // The order to prepare this attempt may arrive after this order to abandon it, and is then ignored.
+  attempts_.settle_up_to(event.attempt);
+  if (event.attempt >= attempts_.current()) give_up_attempt(actions);
 }
 
-void ShardCore::settle_attempt(std::uint64_t attempt) {
-  settled_ = std::max(settled_, attempt);
-  attempt_ = 0;
-  cut_at_.reset();
-  first_mark_.reset();
+// Ends the current attempt without a cut, if there is one.
+void ShardCore::give_up_attempt(Actions& actions) {
+  let_marked_go(attempts_.current(), actions);
+  attempts_.settle();
 }
 
 void ShardCore::end_hold(Actions& actions) {
-  if (held_ == 0) return;
-  let_marked_go(held_, actions);
-  held_ = 0;
+  let_marked_go(attempts_.held(), actions);
+  attempts_.end_hold();
 }
 
 void ShardCore::on(Instant now, const CutOrdered& event, Actions& actions) {
-  if (!is_pacer() || event.attempt != attempt_ || attempt_ == 0) return;
-  cut_at_ = event.at;
+  if (!is_pacer() || !attempts_.is_current(event.attempt)) return;
+  attempts_.set_cut_at(event.at);
   cut_if_ordered(now, actions);
 }
 
 void ShardCore::on(Instant now, const CutArrived& event, Actions& actions) {
-  if (event.cut.attempt == attempt_ && attempt_ != 0) cut(now, actions);
+  if (attempts_.is_current(event.cut.attempt)) cut(now, actions);
 }
 
 void ShardCore::on(Instant now, const MarkArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
   const std::uint64_t attempt = event.mark.attempt;
-  if (held_ != 0 && attempt == held_) {  // the worker has reconnected and sends its mark again
+  if (attempts_.is_held(attempt)) {  // the worker has reconnected and sends its mark again
     member->marked = attempt;
     return;
   }
   // If the attempt of this mark is over or unknown, the shard answers at once, so that the worker doesn't wait.
-  if (attempt != attempt_ || attempt == 0) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
+  if (!attempts_.is_current(attempt)) return actions.push_back(SendMarkTaken{member->channel, MarkTaken{attempt}});
   member->marked = attempt;
-  if (!first_mark_) first_mark_ = now;
+  attempts_.note_mark(now);
   cut_if_all_marked(now, actions);
 }
 
 // Gives the attempt up only before its cut. After the cut no worker waits for the marks of others. If the attempt
 // holds, only the chief lets the workers go on.
 void ShardCore::on(Instant now, const MarksAwaited& event, Actions& actions) {
-  if (!first_mark_ || now - *first_mark_ < event.longest) return;
-  actions.push_back(MarksGivenUp{attempt_, false});
-  let_marked_go(attempt_, actions);
-  settle_attempt(attempt_);
+  if (!attempts_.first_mark() || now - *attempts_.first_mark() < event.longest) return;
+  actions.push_back(MarksGivenUp{attempts_.current(), false});
+  give_up_attempt(actions);
 }
 
 void ShardCore::cut_if_ordered(Instant now, Actions& actions) {
-  if (!cut_at_ || (version_ < *cut_at_ && !finished())) return;
-  ordered_cut_ = attempt_;
-  actions.push_back(SendCut{Cut{attempt_}});
+  if (!attempts_.cut_at() || (version_ < *attempts_.cut_at() && !finished())) return;
+  attempts_.note_ordered();
+  actions.push_back(SendCut{Cut{attempts_.current()}});
   cut(now, actions);
 }
 
 void ShardCore::cut_if_all_marked(Instant now, Actions& actions) {
-  if (attempt_ == 0 || train_.mode == Mode::kSync) return;
+  if (attempts_.current() == 0 || train_.mode == Mode::kSync) return;
   const auto& active = members_.active();
-  if (DISTTRAIN_MUTANT(kCutAtFirstMark) &&
-      std::any_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
+  const auto is_marked = [this](const MemberState* member) { return attempts_.is_current(member->marked); };
+  if (DISTTRAIN_MUTANT(kCutAtFirstMark) && std::any_of(active.begin(), active.end(), is_marked))
     return cut(now, actions);
-  if (std::all_of(active.begin(), active.end(), [this](const MemberState* m) { return m->marked == attempt_; }))
-    cut(now, actions);
+  if (std::all_of(active.begin(), active.end(), is_marked)) cut(now, actions);
 }
 
 void ShardCore::cut(Instant now, Actions& actions) {
   CopyForCheckpoint copy;
-  copy.attempt = attempt_;
-  if (first_mark_) copy.parked = now - *first_mark_;
+  copy.attempt = attempts_.current();
+  if (attempts_.first_mark()) copy.parked = now - *attempts_.first_mark();
   copy.entry.version = version_;
   for (const OwnBucket& bucket : buckets_) copy.entry.words += bucket.bytes / sizeof(float);
   for (const MemberState* member : members_.active()) {
@@ -148,11 +139,11 @@ void ShardCore::cut(Instant now, Actions& actions) {
             [](const WorkerEntry& a, const WorkerEntry& b) { return a.worker < b.worker; });
   if (is_pacer()) copy.pacer = report();
   actions.push_back(std::move(copy));
-  if (holds_ && !DISTTRAIN_MUTANT(kHoldForgotten))
-    held_ = attempt_;
+  if (attempts_.holds() && !DISTTRAIN_MUTANT(kHoldForgotten))
+    attempts_.hold();
   else
-    let_marked_go(attempt_, actions);
-  settle_attempt(attempt_);
+    let_marked_go(attempts_.current(), actions);
+  attempts_.settle();
 }
 
 void ShardCore::let_marked_go(std::uint64_t attempt, Actions& actions) {

@@ -20,7 +20,7 @@ void ShardCore::push_sync(Instant now, MemberState& member, const PushArrived& e
   }
   if (push.clock <= version_) return dropped_sync(member, push, PushOutcome::kLate, actions);
 
-  const std::uint32_t bucket = *own_index(push.bucket);
+  const std::uint32_t bucket = *buckets_.number_of(push.bucket);
   const bool has_payload = event.payload_bytes > 0;
   if (Status added = staging_.add(member.place, push, bucket, has_payload, event.nonfinite, event.largest); !added) {
     close(member, to_string(member.member.task) + ": " + added.error().message, actions);
@@ -51,14 +51,15 @@ void ShardCore::dropped_sync(MemberState& member, const Push& push, PushOutcome 
 // step may already be staged too.
 void ShardCore::advance_sync(Instant now, Actions& actions) {
   do {
-    if (judging_ || finished() || failed_) return;
+    if (open_step_.is_judging() || finished() || failed_) return;
     // With job.on_worker_loss = "wait" no step is committed without the lost worker. Its replacement does this step, so
     // the job's result has the same bits as without the loss.
     if (waits_for_lost_ && members_.active().size() < members_.roster().members.size()) return;
     if (auto staged = staged_set()) report_staged(*staged, actions);
-    if (judging_) return;  // the event StepJudged calls this function again
-    if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && reported_.step == version_.next()) {
-      const Commit own{reported_.step, members_.roster().version, reported_.members, 1.0, false};
+    if (open_step_.is_judging()) return;  // the event StepJudged calls this function again
+    if (DISTTRAIN_MUTANT(kParticipantsPerShard) && !is_pacer() && open_step_.reported().step == version_.next()) {
+      const Staged& reported = open_step_.reported();
+      const Commit own{reported.step, members_.roster().version, reported.members, 1.0, false};
       commit_sync(now, own, actions);
     }
   } while (is_pacer() && decide_sync(now, actions));
@@ -87,17 +88,16 @@ std::optional<Staged> ShardCore::staged_set() const {
     empty += push->is_empty() ? 1 : 0;
   }
   if (!enough_members(count, empty, members_.active().size(), train_.aggregate)) return std::nullopt;
-  if (reported_.step == staged.step && reported_.members == staged.members) return std::nullopt;
+  if (open_step_.is_reported(staged)) return std::nullopt;
   return staged;
 }
 
 void ShardCore::report_staged(const Staged& staged, Actions& actions) {
-  reported_ = staged;
-  judged_.reset();
+  open_step_.report(staged);
   if (!staged.nonfinite) {
-    if (judged_ = plan_sum(staged.members, staged.step); judged_ != nullptr) {
-      judging_ = true;
-      actions.push_back(JudgeStep{judged_, clips()});
+    if (const std::shared_ptr<SumPlan> plan = plan_sum(staged.members, staged.step)) {
+      open_step_.judge(plan);
+      actions.push_back(JudgeStep{plan, clips()});
       return;
     }
   }
@@ -108,21 +108,20 @@ void ShardCore::report_staged(const Staged& staged, Actions& actions) {
 }
 
 void ShardCore::on(Instant now, const StepJudged& event, Actions& actions) {
-  if (!judging_) return;
-  judging_ = false;
-  reported_.norm2 = event.norm2;
-  reported_.nonfinite = !event.finite;
+  if (!open_step_.is_judging()) return;
+  open_step_.end_judging(event.norm2, event.finite);
   if (is_pacer())
-    decider_.staged(reported_, version_.next(), members_.roster().version);
+    decider_.staged(open_step_.reported(), version_.next(), members_.roster().version);
   else
-    actions.push_back(SendStaged{reported_});
+    actions.push_back(SendStaged{open_step_.reported()});
   advance_sync(now, actions);
 }
 
 // Repeats the shard's last report. If the link was broken when the shard sent it, the pacer never got it and would wait
 // for ever.
 void ShardCore::report_staged_again(Actions& actions) const {
-  if (reported_.step == version_.next() && !judging_) actions.push_back(SendStaged{reported_});
+  const Staged& reported = open_step_.reported();
+  if (reported.step == version_.next() && !open_step_.is_judging()) actions.push_back(SendStaged{reported});
 }
 
 void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
@@ -134,7 +133,7 @@ void ShardCore::on(Instant now, const StagedArrived& event, Actions& actions) {
 // Only the pacer calls this. Commits the open step if enough members have staged their pushes on all shards. Returns
 // true if it has committed the step and the job goes on. In that case the next step may be ready too.
 bool ShardCore::decide_sync(Instant now, Actions& actions) {
-  if (held_ != 0 || ended_ || !decider_.has_all_reports()) return false;
+  if (attempts_.held() != 0 || ended_ || !decider_.has_all_reports()) return false;
   RankSet empty;
   for (const MemberState* member : members_.active()) {
     const StagedPush* push = staging_.find(member->place, version_.next());
@@ -145,8 +144,8 @@ bool ShardCore::decide_sync(Instant now, Actions& actions) {
   if (!commit) return false;
   decider_.forget();
   if (shards_ > 1) actions.push_back(SendCommit{*commit});
-  if (DISTTRAIN_MUTANT(kCutBeforeCommitCounts) && cut_at_ && version_.next() >= *cut_at_) {
-    cut_at_ = version_;
+  if (DISTTRAIN_MUTANT(kCutBeforeCommitCounts) && attempts_.cut_at() && version_.next() >= *attempts_.cut_at()) {
+    attempts_.set_cut_at(version_);
     cut_if_ordered(now, actions);
   }
   if (!commit_sync(now, *commit, actions)) return false;
@@ -184,9 +183,7 @@ void ShardCore::on(Instant now, const CommitArrived& event, Actions& actions) {
 // 2. Both staged pushes name roster 3, so the shard drops them and answers them with kLate.
 // 3. A and B lease records under roster 4 and push step 11 again.
 void ShardCore::begin_step_anew(Actions& actions) {
-  reported_ = {};
-  judging_ = false;
-  judged_.reset();
+  open_step_.begin_anew();
   if (is_pacer()) decider_.forget();
   const RosterVersion roster = members_.roster().version;
   for (MemberState* member : members_.active()) {
@@ -217,8 +214,7 @@ bool ShardCore::commit_sync(Instant now, const Commit& commit, Actions& actions)
   }
   const std::shared_ptr<const SumPlan> plan = plan_commit(commit);
   version_ = commit.step;
-  judging_ = false;
-  judged_.reset();
+  open_step_.close();
   settle_outcomes(commit);
   if (tells_visits_) tell_visits(commit, actions);
   apply_and_answer(commit.skip && !DISTTRAIN_MUTANT(kVetoPerShard) ? nullptr : plan, actions);
@@ -232,20 +228,9 @@ const StagedPush* ShardCore::staged_push(Rank rank, Step step) const {
   return state == nullptr ? nullptr : staging_.find(state->place, step);
 }
 
-// Returns an empty plan. Reuses the memory of a plan that no action refers to any more, if there is one.
-std::shared_ptr<SumPlan> ShardCore::new_plan() {
-  const auto is_free = [](const std::shared_ptr<SumPlan>& plan) { return plan.use_count() == 1; };
-  const auto free = std::find_if(plans_.begin(), plans_.end(), is_free);
-  if (free == plans_.end()) return plans_.emplace_back(std::make_shared<SumPlan>());
-  (*free)->terms.clear();
-  (*free)->scale = 1.0;
-  (*free)->is_measured = false;
-  return *free;
-}
-
 // Plans the mean over those of `members` that contribute a gradient; nullptr if none does.
 std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) {
-  std::shared_ptr<SumPlan> plan = new_plan();
+  std::shared_ptr<SumPlan> plan = open_step_.new_plan();
   plan->at = update_at();
   members.each([&](Rank rank) {
     const StagedPush* push = staged_push(rank, step);
@@ -260,12 +245,12 @@ std::shared_ptr<SumPlan> ShardCore::plan_sum(const RankSet& members, Step step) 
 // Plans the sum for a commit. If the pacer chose the set that this shard has reported, its plan is there. With clipping
 // the plan then uses the sum from the measurement of the norm, so that the store reads the gradients only once.
 std::shared_ptr<const SumPlan> ShardCore::plan_commit(const Commit& commit) {
-  const bool is_same = judged_ != nullptr && reported_.step == commit.step && reported_.members == commit.members;
-  const std::shared_ptr<SumPlan> plan = is_same ? judged_ : plan_sum(commit.members, commit.step);
+  const std::shared_ptr<SumPlan> judged = open_step_.judged_for(commit);
+  const std::shared_ptr<SumPlan> plan = judged != nullptr ? judged : plan_sum(commit.members, commit.step);
   if (plan == nullptr) return nullptr;
   plan->at = update_at();
   plan->scale = commit.scale;
-  plan->is_measured = is_same && clips();
+  plan->is_measured = judged != nullptr && clips();
   return plan;
 }
 

@@ -13,23 +13,17 @@
 namespace disttrain::shards {
 
 void ShardCore::ask_for_values(Actions& actions) {
-  if (lacking_ == 0 || members_.active().empty()) return;
+  if (!values_.are_missing() || members_.active().empty()) return;
   MemberState& giver = *members_.active().front();
-  if (!giver.pull || giver.channel == asked_) return;
-  if (giver.member != giver_) {
-    lacks_.assign(buckets_.size(), true);
-    lacking_ = buckets_.size();
-  }
-  giver_ = giver.member;
-  asked_ = giver.channel;
+  if (!giver.pull || !values_.ask(giver.member, giver.channel)) return;
   giver.acknowledged = giver.last;
   actions.push_back(SendAcknowledge{giver.channel, Acknowledge{giver.last, PushOutcome::kNone, false, true}});
 }
 
 // A frame of another worker than the giver changes nothing. That worker was asked before, and has a higher rank now.
 void ShardCore::take_values(MemberState& member, const PushArrived& event, Actions& actions) {
-  const std::uint32_t bucket = *own_index(event.push.bucket);
-  const bool is_wanted = lacking_ > 0 && member.member == giver_;
+  const std::uint32_t bucket = *buckets_.number_of(event.push.bucket);
+  const bool is_wanted = values_.are_wanted_of(member.member);
   if (is_wanted && event.nonfinite)
     return fail_job(ErrorCode::kData,
                     to_string(member.member.task) + " sent first values for bucket " +
@@ -39,14 +33,13 @@ void ShardCore::take_values(MemberState& member, const PushArrived& event, Actio
   if (is_wanted) {
     const auto kind = train_.mode == Mode::kSync ? Landing::Kind::kSpare : Landing::Kind::kFrame;
     actions.push_back(SetParameters{Landing{kind, member.place, 0}, event.push.bucket});
-    lacking_ -= lacks_[bucket] ? 1 : 0;
-    lacks_[bucket] = false;
+    values_.take(bucket);
   }
   if (event.push.last)
     acknowledge(member, PushOutcome::kNone, actions);
   else
     acknowledge_some(member, actions);
-  if (!is_wanted || lacking_ > 0) return;
+  if (!is_wanted || values_.are_missing()) return;
   for (MemberState* waiting : members_.active())
     if (const std::optional<Pull> pull = std::exchange(waiting->pull, std::nullopt))
       answer_pull(*waiting, *pull, actions);
