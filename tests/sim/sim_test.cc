@@ -104,6 +104,7 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a step was committed after the last checkpoint of a job that was being stopped", {9206085}},
     {"workers that had finished didn't count for job.min_workers", {9112084}},
     {"an order to cut was lost, because a shard had no link to the pacer yet", {9207858}},
+    {"a worker began its first step before its own first values were taken, and crashed", {8600322258}},
 };
 
 TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {

@@ -57,6 +57,14 @@ class Simulation {
     if (long_faults_.wants_long_job()) make_long(jobs_.configs.at("first"));
   }
 
+  // A check in the code has failed.
+  Outcome broken(const std::string& why) {
+    Outcome outcome;
+    outcome.violation = why;
+    outcome.words = world_.words();
+    return outcome;
+  }
+
   Outcome run() {
     for (const TaskId task : tasks_) start(task);
     const Instant faults_end = world_.now() + world_.between(seconds(1), seconds(8));
@@ -681,7 +689,12 @@ class Simulation {
 }  // namespace
 
 Outcome simulate(std::uint64_t seed, bool keep_words) {
-  return Simulation(seed, keep_words).run();
+  Simulation simulation(seed, keep_words);
+  try {
+    return simulation.run();
+  } catch (const FailedCheck& failed) {
+    return simulation.broken(failed.what());
+  }
 }
 
 }  // namespace disttrain::sim

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct Outcome {
   std::uint64_t turns = 0;
   Happenings happenings{};
   std::vector<std::string> words;  // the trace, if keep_words
+};
+
+// Thrown by the hook for failed checks (common/check.h) of a program that goes on after one. simulate() then returns a
+// violation.
+struct FailedCheck : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 Outcome simulate(std::uint64_t seed, bool keep_words);

@@ -143,7 +143,8 @@ void WorkerCore::on(const AcknowledgeArrived& event, Actions& out) {
 
 void WorkerCore::on(const ValuesLoaded&, Actions& out) {
   values_.note_loaded();
-  send_values(out);
+  // With parameters of all shards, none of them lacks values: another worker has given them.
+  if (!parameters_.is_any()) send_values(out);
 }
 
 // The chief asks again after a reconnect. The core places only one mark for an attempt. Until the shard answers this

@@ -45,6 +45,10 @@ void WorkerCore::advance(Actions& out) {
       return enter(channels_.are_pushes_sent() ? Phase::kWait : Phase::kPush);
   }
   if (leaving) return leave(out);
+  // This worker was asked for first values, and then the shards got those of another one. The frames with its own
+  // values must be taken before those of its first step.
+  if (!is_pushing() && !channels_.are_pushes_complete())
+    return enter(channels_.are_pushes_sent() ? Phase::kWait : Phase::kPush);
   if (evaluations_.is_due(parameters_.version())) return begin_evaluation(out);
   if (ssp() && leases() && queue_.is_empty() && !is_pushing() && is_at_work_) return say_farewell(out);
   if (queue_.is_empty() && !is_pushing() && queue_.must_look_ahead() && !has_looked_ahead_) {

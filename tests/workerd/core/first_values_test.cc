@@ -47,6 +47,47 @@ TEST_F(WorkerCoreTest, FirstValuesThatAChannelLostAreSentAgain) {
   EXPECT_TRUE(take<SendPush>().empty()) << "they are on their way";
 }
 
+// A worker with a lower rank has joined, and the shards have taken its values. So they answer the pull, although frames
+// of this worker are still on their way.
+TEST_F(WorkerCoreTest, FirstStepWaitsUntilItsOwnValuesAreTaken) {
+  for (const ClipKind clip : {ClipKind::kNone, ClipKind::kGlobalNorm}) {
+    facts_.config.train.clip = {clip, 1.0};
+    actions_.clear();
+    begin();
+    const auto pulls = take<SendPull>();
+    Acknowledge asks;
+    asks.wants_values = true;
+    give(AcknowledgeArrived{ShardId(0), asks});
+    give(ValuesLoaded{});
+    EXPECT_EQ(take<SendPush>().size(), 2U);
+    for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
+    make_batches_ready();
+    EXPECT_TRUE(take<Compute>().empty());
+    EXPECT_EQ(core_->progress().phase, Phase::kWait);
+    give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(2)}});
+    EXPECT_EQ(take<Compute>().size(), 1U);
+    give(Computed{0.5F});
+    EXPECT_EQ(take<SendPush>().front().sequence, Sequence(3));
+  }
+}
+
+TEST_F(WorkerCoreTest, FirstValuesThatAreLoadedTooLateAreNotSent) {
+  begin();
+  const auto pulls = take<SendPull>();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
+  make_batches_ready();
+  EXPECT_EQ(take<Compute>().size(), 1U);
+  give(ValuesLoaded{});
+  EXPECT_TRUE(take<SendPush>().empty()) << "another worker gave them";
+  give(Computed{0.5F});
+  const auto sent = take<SendPush>();
+  ASSERT_EQ(sent.size(), 3U);
+  for (const SendPush& send : sent) EXPECT_FALSE(send.push.initial);
+}
+
 TEST_F(WorkerCoreTest, FirstValuesInTheMiddleOfTheTrainingAreAnError) {
   begin_and_pull();
   Acknowledge asks;
