@@ -49,6 +49,10 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       timer_(loop),
       curves_([&log](const std::string& why) {
         log.warn("TensorBoard's event files can't be written; training goes on: " + why);
+      }),
+      traces_(loop, [this](const TraceWritten& written) {
+        step(written);
+        if (is_over(written.job)) answer_waiters([&written](const Wait& wait) { return wait.job == written.job; });
       }) {
   JournalState state = std::move(setup.journal.state);
   for (const std::string& line : setup.journal.told) log_.warn(line);
@@ -67,17 +71,11 @@ Chief::Chief(asio::io_context& loop, transport::Transport& transport, daemon::Lo
       std::make_unique<FolderKeeper>(disk_files_, [this, alive = std::weak_ptr<bool>(is_alive_)](FolderDone done) {
         asio::post(loop_, [this, alive, done = std::move(done)] {
           if (alive.expired()) return;
-          note_folder_done(done);
+          traces_.note(done);
           step(done);
         });
       });
   reader_ = std::make_unique<JobReader>();
-  trace_writer_ = std::make_unique<TraceWriter>(
-      [this, alive = std::weak_ptr<bool>(is_alive_)](const TraceBook& book, const Result<std::string>& path) {
-        asio::post(loop_, [this, alive, written = trace_report(book, path)] {
-          if (!alive.expired()) finish_trace(written);
-        });
-      });
   events_ = state.events;
   for (const auto& [id, job] : state.jobs)
     if (!is_final(job.state) && job.state != JobState::kQueued) daemon::note_work(id.value);  // only one job runs
@@ -100,7 +98,6 @@ Chief::~Chief() {
   log_.set_listener({});
   folders_.reset();
   reader_.reset();
-  trace_writer_.reset();
 }
 
 std::string Chief::waits_for() const {
@@ -130,8 +127,7 @@ void Chief::on_tick() {
     next_look_ = now + cluster_->timeouts().interval;
   }
   look_at_clients(now);
-  watch_trace();
-  take_trace();
+  traces_.look(*cluster_);
   if (curves_.is_due(now) || curves_.job() != cluster_->current_or_last()) look_at_curves();
   answer_waiters([this, now](const Wait& wait) { return now >= wait.deadline || is_over(wait.job); });
   timer_.expires_after(cluster_->timeouts().interval / 2);
@@ -316,14 +312,14 @@ void Chief::take(Peer& peer, const wire::ControlMessage& message) {
   if (peer.user) return on_request(peer, message);
   if (!peer.member) return;
   const Member from = *peer.member;
-  if (const auto* evaluated = std::get_if<Evaluated>(&message)) note_evaluation(from, *evaluated);
+  if (const auto* evaluated = std::get_if<Evaluated>(&message)) traces_.note(from, *evaluated);
   std::visit(
       [this, &from](const auto& m) {
         using Message = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<Message, LogLines>)
           add_lines(from.task, m);
         else if constexpr (std::is_same_v<Message, TraceEvents>)
-          hear_trace(from, m);
+          traces_.hear(*cluster_, from, m);
         else if constexpr (std::is_constructible_v<FromTask, Message>)
           step(TaskMessage{from, m});
         else
@@ -424,8 +420,7 @@ void Chief::act(const Persist& action) {
     stamped.uptime_nanoseconds = daemon::uptime_nanoseconds();
     add_event(stamped);
     curves_.hear(stamped);
-    const Instant now = daemon::now();
-    traces_.note({now, now, stamped.kind, stamped.text, stamped.step});
+    traces_.note(stamped);
     metrics_->hear(stamped);
     return journal_->write(action.ticket, stamped);
   }
@@ -433,7 +428,7 @@ void Chief::act(const Persist& action) {
 }
 
 void Chief::act(const FolderWork& action) {
-  note_folder_work(action);
+  traces_.note(action);
   folders_->give(action);
 }
 
@@ -452,8 +447,8 @@ void Chief::act(const JobEnded& action) {
   // Add 1 s to the job's end, because a line that a task logged before the end may have a slightly later time.
   spans_[action.job].end = daemon::wall_nanoseconds() + 1'000'000'000;
   while (spans_.size() > kMaxEndedJobs) spans_.erase(spans_.begin());
-  end_trace(action.job);
-  if (!awaits_trace(action.job)) answer_waiters([&action](const Wait& wait) { return wait.job == action.job; });
+  traces_.end(action.job);
+  if (!traces_.awaits(action.job)) answer_waiters([&action](const Wait& wait) { return wait.job == action.job; });
 }
 
 void Chief::answer_waiters(const std::function<bool(const Wait&)>& is_over) {
@@ -468,6 +463,18 @@ void Chief::answer_waiters(const std::function<bool(const Wait&)>& is_over) {
     const wire::ControlMessage status = final_status(job);
     for (PeerId client : waiting) answer(client, status);
   }
+}
+
+JobStatus Chief::job_status(JobId job) const {
+  JobStatus status = cluster_->status(job, daemon::now());
+  // Before the end is durable, nobody has said yet whether a trace is due.
+  const bool is_ending = is_final(status.state) && !cluster_->has_ended(job);
+  status.is_trace_pending = traces_.awaits(job) || (is_ending && status.profile_steps[1] != 0 && status.trace.empty());
+  return status;
+}
+
+bool Chief::is_over(JobId job) const {
+  return !knows(job) || (cluster_->has_ended(job) && !traces_.awaits(job));
 }
 
 void Chief::act(const Note& action) {

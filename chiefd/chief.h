@@ -30,8 +30,7 @@
 #include "chiefd/peer.h"
 #include "chiefd/status_json.h"
 #include "chiefd/task_probe.h"
-#include "chiefd/traces/trace_collector.h"
-#include "chiefd/traces/trace_file.h"
+#include "chiefd/traces/job_traces.h"
 #include "common/checkpoint/disk_files.h"
 #include "common/config/cluster_config.h"
 #include "common/daemon/log/log.h"
@@ -87,11 +86,6 @@ class Chief {
     PeerId client;
     std::optional<JobId> job;  // none: all
   };
-  // A trace that is being written now.
-  struct WrittenTrace {
-    JobId job;
-    Instant deadline;  // until then a client that waits for the job's end waits for the trace too
-  };
   struct Span {
     std::int64_t begin = 0;
     std::int64_t end = INT64_MAX;
@@ -107,18 +101,7 @@ class Chief {
   void look_at_curves();
   // Answers the clients whose wait `is_over` with the status of the job that they wait for.
   void answer_waiters(const std::function<bool(const Wait&)>& is_over);
-  // These functions are in chief_traces.cc. They collect the trace of a job with train.profile_steps and write it.
-  void watch_trace();
-  void hear_trace(const Member& from, const TraceEvents& piece);
-  void note_evaluation(const Member& from, const Evaluated& evaluated);
-  void note_folder_work(const FolderWork& action);
-  void note_folder_done(const FolderDone& done);
-  void take_trace();
-  void end_trace(JobId job);
-  void finish_trace(const TraceWritten& written);
   JobStatus job_status(JobId job) const;  // the core's status, and what only the shell knows
-  // True if a trace of the job is being collected, or written and not late.
-  bool awaits_trace(JobId job) const;
   bool knows(JobId job) const;
   // The answer for a client that waited for the job: the job's status, unless the chief has forgotten the job
   // meanwhile.
@@ -216,13 +199,7 @@ class Chief {
   std::deque<EventRecord> events_;  // the newest kMaxEvents
   LogStore logs_;
   Curves curves_;
-  TraceCollector traces_;
-  std::unique_ptr<TraceWriter> trace_writer_;
-  std::vector<WrittenTrace> written_traces_;
-  std::optional<JobId> watched_;  // the job that watch_trace() has seen last, and whether it has a profile
-  bool is_profiled_ = false;
-  Instant attempt_began_;  // the newest checkpoint attempt
-  Ticket commit_ticket_;   // of its commit
+  JobTraces traces_;
   // The begin and end of each job by the wall clock. The chief selects the log lines of a job by these times.
   std::map<JobId, Span> spans_;
 };

@@ -176,7 +176,7 @@ void Chief::give_status(Peer& client, const StatusRequest& request) {
   if (!job && !request.job.empty())
     return answer(client.id(), Refused{ErrorCode::kUsage, "there is no job " + request.job});
   const bool waits =
-      job && request.wait_for_end > Duration::zero() && (!cluster_->has_ended(*job) || awaits_trace(*job));
+      job && request.wait_for_end > Duration::zero() && (!cluster_->has_ended(*job) || traces_.awaits(*job));
   if (!waits) return answer(client.id(), StatusAnswer{status_json(job)});
   // A client waits for one job at a time. An earlier request is answered now, as it would be after its time.
   if (const auto earlier = waits_.extract(client.id()); !earlier.empty())
