@@ -38,7 +38,7 @@ class OwnRandomNumbers:
 def _generators():
     """Yields a function that reads states, and one that writes them."""
     yield random.getstate, random.setstate
-    yield np.random.get_state, np.random.set_state
+    yield _numpys_state, _set_numpys_state
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -50,3 +50,13 @@ def _generators():
             yield device.get_rng_state_all, device.set_rng_state_all
     if torch.backends.mps.is_available():
         yield torch.mps.get_rng_state, torch.mps.set_rng_state
+
+
+def _numpys_state():
+    return np.random.get_state(legacy=False)  # the other form has the state of MT19937 alone
+
+
+def _set_numpys_state(state):
+    """Does nothing if the script has chosen another kind of generator since (np.random.set_bit_generator)."""
+    if _numpys_state()["bit_generator"] == state["bit_generator"]:
+        np.random.set_state(state)

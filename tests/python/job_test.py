@@ -208,6 +208,31 @@ job.on_evaluate(lambda batch: {"loss": 0.0, "b": 1.0, "c": 1.0})
         self.assertTrue(output[0].startswith("batch [0, 1, 2, 3] "), output)
         self.assertEqual(output[0].split("] ")[1], output[1].split("] ")[1], "the random numbers differ")
 
+    def test_numpys_generator_may_be_of_another_kind(self):
+        code = """
+import warnings
+warnings.simplefilter("error")
+import numpy as np
+from disttrain.random_states import OwnRandomNumbers, RandomStates
+for kind in ("MT19937", "PCG64", "Philox"):
+    np.random.set_bit_generator(getattr(np.random, kind)(1))
+    np.random.randn()  # NumPy keeps a second one for the next call
+    noted, own = RandomStates(), OwnRandomNumbers()
+    before = np.random.randn(3)
+    noted.restore()
+    for _ in range(2):
+        with own:
+            np.random.randn(5)
+    print(kind, bool((np.random.randn(3) == before).all()))
+    np.random.set_bit_generator(np.random.SFC64(1))
+    noted.restore()
+    with own:
+        pass
+    print(np.random.get_bit_generator().state["bit_generator"])
+"""
+        done = run_code(PYTHON, code)
+        self.assertEqual(done.stdout.split(), "MT19937 True SFC64 PCG64 True SFC64 Philox True SFC64".split(), done.stderr)
+
     def test_columns_of_the_jobs_own_data(self):
         columns = [
             {"name": "pixels", "dtype": "uint8", "shape": [2, 2], "ragged": False, "pad": 0, "parts": []},
