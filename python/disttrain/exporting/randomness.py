@@ -163,7 +163,8 @@ def _keys_of_id_in(code):
         instructions = list(dis.get_instructions(code))
         for at, each in enumerate(instructions):
             near = [_value_of(code, other) for other in instructions[at + 1 : at + _NEAR + 1]]
-            if each.argval == "id" and any(isinstance(names, tuple) and "key" in names for names in near):
+            is_function = each.argval == "id" and each.opname in ("LOAD_GLOBAL", "LOAD_NAME")  # and no attribute
+            if is_function and any(isinstance(names, tuple) and "key" in names for names in near):
                 found[_line_of(code, each)] = _differs("id()")
     return found
 

@@ -149,6 +149,10 @@ def of_now(is_late):
     return int(np.datetime64("now").astype(int)) % 7
 
 
+class Record:
+    id = 3
+
+
 @dataclasses.dataclass(frozen=True)
 class Shape:
     height: int
@@ -239,6 +243,7 @@ class SideEffectsTest(unittest.TestCase):
             lambda net, hidden: hidden * float(np.random.default_rng(5).random()),
             a_clock_that_is_not_read,
             lambda net, hidden: hidden * len(set(map(id, net.parameters()))),
+            lambda net, hidden: hidden * max(Record.id, 2, key=float),
             lambda net, hidden: hidden * {Shape(2, 3): 0.5}[Shape(2, 3)],
             lambda net, hidden: hidden * len(str(np.ones(2))),
         ):
