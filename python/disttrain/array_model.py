@@ -116,7 +116,7 @@ class ArrayModel:
     def note_values(self, is_last=False):
         """From now on the script may not change the parameters' values. The arrays are read-only, but NumPy has ways
         around this. `is_last`: they are the last ones."""
-        self._note_values(is_last or self._schedule.is_due(is_step=False))
+        self._note_values(self._schedule.is_due(is_step=False, is_last=is_last))
 
     def _note_values(self, is_whole):
         if self._now is None:

@@ -9,11 +9,13 @@ LARGEST_EXACT = 2**24  # float32 has all whole numbers up to this one
 _LARGE = {getattr(torch, name, None) for name in ("int32", "int64", "uint32", "uint64")}
 
 
-def is_state(name, buffer, saved):
-    """`saved`: the names in state_dict(). A buffer that state_dict() leaves out, one of flags, one with infinities, such as
-    a mask of attention, and one with large whole numbers, such as the offsets of a large embedding, are constants: each
-    script makes them by itself, and the cluster doesn't know them."""
-    return name in saved and buffer.dtype != torch.bool and not _is_infinite(buffer) and not has_large_integers(buffer)
+def is_state(name, buffer, saved, unused):
+    """`saved`: the names in state_dict(). `unused`: unused_counts(). A buffer that state_dict() leaves out, one of flags, one
+    with infinities, such as a mask of attention, and one with large whole numbers, such as the offsets of a large embedding,
+    are constants: each script makes them by itself, and the cluster doesn't know them."""
+    if name not in saved or buffer.dtype == torch.bool or _is_infinite(buffer):
+        return False
+    return name in unused or not has_large_integers(buffer)
 
 
 def may_be_large(buffer):
@@ -34,7 +36,7 @@ def has_large_integers(buffer):
 
 def unused_counts(module):
     """The names of batch norms' counts of batches that nobody reads. PyTorch reads such a count only if momentum=None. A job
-    of 2^24 steps must not fail for the others, which then stay at this number."""
+    of 2^24 steps must not fail for the others, which then stay at this number, or at a larger one with which they began."""
     return {
         f"{name}.num_batches_tracked" if name else "num_batches_tracked"
         for name, layer in module.named_modules()
@@ -46,12 +48,12 @@ class Constants:
     """The buffers in state_dict() that are constants, because of their values or as flags. Neither a step nor an
     evaluation may change them: each worker would then have values of its own."""
 
-    def __init__(self, module, saved):
+    def __init__(self, module, saved, unused):
         self._buffers = []  # (the layer's buffers, the name there, the whole name, the tensor)
         for layer_name, layer in module.named_modules():
             for name, buffer in layer._buffers.items():
                 whole = f"{layer_name}.{name}" if layer_name else name
-                if buffer is not None and whole in saved and not is_state(whole, buffer, saved):
+                if buffer is not None and whole in saved and not is_state(whole, buffer, saved, unused):
                     refuse_inference(whole, buffer)
                     self._buffers.append((layer._buffers, name, whole, buffer))
         self._versions = []
@@ -94,11 +96,20 @@ def member(holder, name):
     return holder[name] if name in holder else None
 
 
+def is_dense(tensor):
+    """Whether the tensor's elements are numbers in its memory, one by one."""
+    return tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_quantized
+
+
 def _has_values(buffer):
-    return not torch.nn.parameter.is_lazy(buffer) and not buffer.is_meta and buffer.layout == torch.strided
+    return not torch.nn.parameter.is_lazy(buffer) and not buffer.is_meta and is_dense(buffer)
 
 
 def _is_infinite(buffer):
     if not _has_values(buffer):
         return False
-    return bool(torch.isinf(buffer).any()) and not bool(torch.isnan(buffer).any())
+    try:
+        is_infinite = torch.isinf(buffer)
+    except NotImplementedError:  # of a type that has no infinity, such as torch.float8_e4m3fn
+        return False
+    return bool(is_infinite.any()) and not bool(torch.isnan(buffer).any())

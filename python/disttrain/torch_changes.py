@@ -16,6 +16,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from disttrain.errors import DisttrainError
+from disttrain.torch_arrays import PART
+from disttrain.torch_sharing import span_of
 from disttrain.value_watch import changed_in_place
 
 _version_of = operator.attrgetter("_version")
@@ -64,8 +66,10 @@ class InPlaceWatch:
         self._with_max_norm = with_max_norm
         self._tensors = tensors
         self._versions = []
-        self._frozen_names = frozen_names
-        self._frozen = frozen
+        # One without a memory of its own, such as a sparse tensor, isn't watched.
+        watched = [(name, tensor) for name, tensor in zip(frozen_names, frozen) if span_of(tensor) is not None]
+        self._frozen_names = [name for name, _ in watched]
+        self._frozen = [tensor for _, tensor in watched]
         self._frozen_marks = []
         self._frozen_samples = []
         self._frozen_sums = []
@@ -144,19 +148,34 @@ def _changed_by_max_norm(name):
     )
 
 
+def bits_of(tensor):
+    """The tensor's values as whole numbers of the same bits. These can be compared: a NaN isn't the same as a NaN, and PyTorch
+    can't compare floats of 8 bits."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.resolve_neg().view(_WORDS_OF[tensor.element_size()])
+
+
 def _samples_of(tensor):
-    """Some of the values, as bits would compare: a NaN isn't the same as a NaN."""
-    flat = tensor.detach().reshape(-1)
-    return torch.nan_to_num(flat[:: max(1, -(-flat.numel() // _SAMPLES))].clone())
+    """Some of the values, as bits."""
+    flat = bits_of(tensor).reshape(-1)
+    return flat[:: max(1, -(-flat.numel() // _SAMPLES))].clone()
 
 
 def _sum_of(tensor):
     """A checksum of all values."""
-    flat = tensor.detach().reshape(-1).contiguous()
+    flat = bits_of(tensor).reshape(-1).contiguous()
     if tensor.device.type == "cpu":
-        return zlib.crc32(flat.view(torch.uint8).numpy())
+        return zlib.crc32(flat.numpy())
     # Another device adds its bits up itself, in much less time than it takes to copy them.
-    return int(flat.view(_WORDS_OF[min(flat.element_size(), 8)]).sum(dtype=torch.int64))
+    return sum_of_words(flat)
+
+
+def sum_of_words(flat):
+    """The sum of a flat tensor of whole numbers, as int64. PyTorch first makes a copy of this type, so it adds up one part
+    after the other."""
+    return int(torch.stack([part.sum(dtype=torch.int64) for part in flat.split(PART)]).sum())
 
 
 class OptimizerWatch:
@@ -221,7 +240,9 @@ class OutsideWatch:
     def __init__(self, known):
         """`known`: all parameters of the module."""
         self._known = set(map(id, known))
-        self._marks = []  # (a weak reference to a tensor that needs a gradient, the mark of its gradient before the loop)
+        # (a weak reference to a tensor that needs a gradient, the mark of its gradient before the loop or after the last
+        # evaluation)
+        self._marks = []
         self._is_in_loop = False
         self._is_noted = False
         mine = weakref.ref(self)
@@ -248,36 +269,50 @@ class OutsideWatch:
         self._is_in_loop = False
         self._marks = []
 
+    def end_evaluation(self):
+        """An evaluation may train layers of its own, such as one that probes the module's outputs."""
+        self._marks = [(reference, _mark_of_gradient(tensor)) for reference, _, tensor in self._alive()]
+
     def _add(self, tensor):
         self._marks.append((weakref.ref(tensor), _mark_of_gradient(tensor)))
 
+    def _alive(self):
+        return [(*each, tensor) for each in self._marks if (tensor := each[0]()) is not None]
+
     def check(self):
+        marked = self._alive()
+        changed = [t for _, mark, t in marked if t.grad is not None and _mark_of_gradient(t) != mark]
+        if changed:
+            self._report(changed)
+        # The script has been told of the changed ones.
+        told = set(map(id, changed))
+        self._marks = [(reference, mark) for reference, mark, tensor in marked if id(tensor) not in told]
+
+    def _report(self, tensors):
+        owned = _ids_in_optimizers()
+        for tensor in tensors:
+            if isinstance(tensor, torch.nn.Parameter) and id(tensor) not in owned:
+                raise DisttrainError(
+                    f"{_gave_gradient(tensor)}. Give job.wrap() one module that has all that are to be trained, such as "
+                    "torch.nn.ModuleDict({...}), and keep layers in a torch.nn.ModuleList instead of a list. If it isn't to be "
+                    "trained, call requires_grad_(False)"
+                )
         if self._is_noted:
             return
-        for reference, mark in self._marks:
-            tensor = reference()
-            if tensor is not None and tensor.grad is not None and _mark_of_gradient(tensor) != mark:
-                self._report(tensor)
-                return
-
-    def _report(self, tensor):
-        is_parameter = isinstance(tensor, torch.nn.Parameter)
-        what = (
-            f"the backward pass gave a gradient to {_place_of_tensor(tensor)}, which isn't in the module that job.wrap() got, so "
-            "the job doesn't train it"
-        )
-        if is_parameter and _optimizer_of(tensor) is None:
-            raise DisttrainError(
-                f"{what}. Give job.wrap() one module that has all that are to be trained, such as torch.nn.ModuleDict({{...}}), "
-                "and keep layers in a torch.nn.ModuleList instead of a list. If it isn't to be trained, call "
-                "requires_grad_(False)"
-            )
         self._is_noted = True
         print(
-            f"disttrain: {what}. If the script trains it, each worker has values of its own, and no checkpoint has them",
+            f"disttrain: {_gave_gradient(tensors[0])}. If the script trains it, each worker has values of its own, and no "
+            "checkpoint has them",
             file=sys.stderr,
             flush=True,
         )
+
+
+def _gave_gradient(tensor):
+    return (
+        f"the backward pass gave a gradient to {_place_of_tensor(tensor)}, which isn't in the module that job.wrap() got, so "
+        "the job doesn't train it"
+    )
 
 
 def _mark_of_gradient(tensor):
@@ -296,13 +331,15 @@ def _place_of_tensor(tensor):
     return f"a {type(tensor).__name__} {shape}"
 
 
-def _optimizer_of(tensor):
-    """An optimizer of torch.optim that has the tensor, or None."""
-    for each in gc.get_objects():
-        if issubclass(type(each), torch.optim.Optimizer):
-            if any(other is tensor for group in each.param_groups for other in group["params"]):
-                return each
-    return None
+def _ids_in_optimizers():
+    """Of all tensors that an optimizer of torch.optim has."""
+    return {
+        id(tensor)
+        for each in gc.get_objects()
+        if issubclass(type(each), torch.optim.Optimizer)
+        for group in each.param_groups
+        for tensor in group["params"]
+    }
 
 
 class ScalerWatch:
@@ -324,6 +361,10 @@ class ScalerWatch:
     def _note(self, method, scaled, *arguments, **options):
         self._scaled = scaled
         return method(*arguments, **options)
+
+    def end_evaluation(self):
+        """A loss that the evaluation scaled is its own."""
+        self._scaled = None
 
     def check(self):
         scaler, self._scaled = self._scaled, None

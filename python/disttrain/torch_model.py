@@ -9,11 +9,12 @@ import torch
 from disttrain.constraint import Constraint
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
-from disttrain.torch_arrays import TorchArrays
+from disttrain.torch_arrays import TorchArrays, without_repeats
 from disttrain.torch_buffers import (
     LARGEST_EXACT,
     Constants,
     has_large_integers,
+    is_dense,
     is_state,
     may_be_large,
     refuse_inference,
@@ -29,7 +30,7 @@ from disttrain.torch_changes import (
     ScalerWatch,
 )
 from disttrain.torch_saved import Evaluating, SavedModule
-from disttrain.torch_sharing import refuse_shared_memory
+from disttrain.torch_sharing import refuse_repeats, refuse_shared_memory
 from disttrain.value_watch import WholeSchedule, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only
 
@@ -48,14 +49,14 @@ class TorchModel:
         saved = set(module.state_dict())  # names alone: the tensors would keep their memory
         # A layout has the variables in reverse order. So the gradients of the last layer come first there, and the
         # state, which is final at the end of a step, comes last.
-        for name, buffer in module.named_buffers():
-            if is_state(name, buffer, saved):
-                self._add(name, buffer, "state")
         unused = unused_counts(module)
+        for name, buffer in module.named_buffers():
+            if is_state(name, buffer, saved, unused):
+                self._add(name, buffer, "state")
         self._whole_numbers = [
             i for i, each in enumerate(self._tensors) if may_be_large(each) and self.variables[i].name not in unused
         ]
-        self._constants = Constants(module, saved)
+        self._constants = Constants(module, saved, unused)
         for name, parameter in module.named_parameters():
             if parameter.requires_grad:
                 self._add(name, parameter, "trainable")
@@ -105,12 +106,14 @@ class TorchModel:
 
     def _add(self, name, tensor, kind):
         _check_tensor(name, tensor)
+        if not is_dense(tensor) or tensor.is_complex() or not _has_numbers(tensor):
+            nested = "nested, " if tensor.is_nested else ""
+            raise DisttrainError(
+                f'"{name}" is {nested}of type {tensor.dtype} and layout {tensor.layout}; expected a dense tensor of real numbers'
+                + (", or a buffer with persistent=False, of which each worker has values of its own" if kind == "state" else "")
+            )
         if tensor.numel() == 0:
             raise DisttrainError(f'"{name}" has no elements (shape {list(tensor.shape)}): remove it from the module')
-        if tensor.is_complex() or tensor.layout != torch.strided:
-            raise DisttrainError(
-                f'"{name}" is of type {tensor.dtype} and layout {tensor.layout}; expected a dense tensor of real numbers'
-            )
         self.variables.append(Variable(name, tuple(tensor.shape), kind, kept_as(tensor.dtype)))
         self._tensors.append(tensor)
 
@@ -136,26 +139,32 @@ class TorchModel:
                 raise DisttrainError(
                     f'since job.wrap() the parameter "{name}" was added or unfrozen: do this before job.wrap()'
                 )
-        saved = self.module.state_dict().keys()
+        saved, unused = self.module.state_dict().keys(), unused_counts(self.module)
         for name, buffer in self.module.named_buffers():
-            if name not in self._known_buffers and is_state(name, buffer, saved):
+            if name not in self._known_buffers and is_state(name, buffer, saved, unused):
                 raise DisttrainError(
                     f'since job.wrap() the buffer "{name}" was added, so neither the other workers nor the checkpoints have it: '
                     "add it before job.wrap(), or with persistent=False if each worker may have values of its own"
                 )
 
     def _read_values(self):
-        trained = [(v, tensor) for v, tensor in zip(self.variables, self._tensors) if v.kind == "trainable"]
+        kept = [
+            (f'the {"parameter" if variable.kind == "trainable" else "buffer"} "{variable.name}"', tensor)
+            for variable, tensor in zip(self.variables, self._tensors)
+        ]
+        known = set(map(id, self._tensors))
         refuse_shared_memory(
-            [(f'the parameter "{variable.name}"', tensor) for variable, tensor in trained],
+            kept,
             [
                 *((f'the frozen parameter "{name}"', tensor) for name, tensor in self._outside),
-                *((f'the buffer "{name}"', tensor) for name, tensor in self.module.named_buffers()),
+                *((f'the buffer "{name}"', each) for name, each in self.module.named_buffers() if id(each) not in known),
             ],
         )
+        for variable, (what, tensor) in zip(self.variables, kept):
+            refuse_repeats(what, without_repeats(tensor) if variable.kind == "state" else tensor)
         self._refuse_large_integers("give it these numbers before job.wrap(), then it is a constant")
         self._initial = [
-            tensor.detach().cpu().to(getattr(torch, variable.dtype)).numpy().copy()
+            tensor.detach().cpu().to(getattr(torch, variable.dtype)).resolve_neg().numpy().copy()
             for variable, tensor in zip(self.variables, self._tensors)
         ]
         if self._constraint is not None:
@@ -251,7 +260,7 @@ class TorchModel:
     def note_values(self, is_last=False):
         """From now on the script may not change the parameters' values. They are new ones, of the cluster. `is_last`: the
         last ones."""
-        self._note_values(is_last or self._schedule.is_due(is_step=False))
+        self._note_values(self._schedule.is_due(is_step=False, is_last=is_last))
 
     def _note_values(self, is_whole):
         if self._now is None:
@@ -380,6 +389,8 @@ class TorchModel:
 
     def end_evaluation(self):
         self._is_evaluating = False
+        self._others.end_evaluation()
+        self._scalers.end_evaluation()
         self.drop_gradients()
 
     @staticmethod
@@ -402,6 +413,15 @@ def _check_tensor(name, tensor):
             "module.to_empty(device=...) and initialize it before job.wrap()"
         )
     refuse_inference(name, tensor)
+
+
+def _has_numbers(tensor):
+    """Whether PyTorch can convert the tensor's elements, unlike those of torch.float4_e2m1fn_x2, which are two numbers each."""
+    try:
+        tensor.detach()[(slice(0, 1),) * tensor.ndim].to(torch.float32)
+    except (NotImplementedError, RuntimeError, TypeError):
+        return False
+    return True
 
 
 def _parameters_with_max_norm(module):

@@ -4,7 +4,9 @@ import contextlib
 
 import torch
 
+from disttrain.torch_arrays import without_repeats
 from disttrain.torch_buffers import member
+from disttrain.torch_changes import bits_of
 
 _EVALUATION = "the function of job.on_evaluate() or job.on_predict()"
 
@@ -17,10 +19,10 @@ class SavedModule:
         """`state`: the tensors that are state."""
         state = set(map(id, state))
         self._buffers = [  # (the layer's buffers, the name there, the tensor, its values)
-            (layer._buffers, name, buffer, buffer.detach().clone())
+            (layer._buffers, name, buffer, without_repeats(buffer.detach()).clone())
             for layer in module.modules()
             for name, buffer in layer._buffers.items()
-            if id(buffer) in state and not _shares_elements(buffer)
+            if id(buffer) in state
         ]
 
     @torch.no_grad()
@@ -29,30 +31,22 @@ class SavedModule:
             if member(holder, name) is not buffer:
                 holder[name] = buffer
             # By `data`, because PyTorch counts no change then. What didn't change may be memory that can't be written.
-            if buffer.shape == values.shape and not _are_same(buffer.data, values):
-                buffer.data.copy_(values)
+            now = without_repeats(buffer.data)
+            if now.shape == values.shape and not torch.equal(bits_of(now), bits_of(values)):
+                now.copy_(values)
 
 
 class SavedModes:
     """The modes that the layers of a module have now."""
 
     def __init__(self, module):
-        self._modes = [(layer, layer.training) for layer in module.modules()]
+        # A layer of torch.jit.freeze() has none.
+        self._modes = [(layer, layer.training) for layer in module.modules() if hasattr(layer, "training")]
 
     def restore(self):
         # Not train(), because it would switch layers that the script keeps in evaluation mode.
         for layer, mode in self._modes:
             layer.training = mode
-
-
-def _shares_elements(buffer):
-    """Whether elements are one place in memory, as expand() makes them. PyTorch refuses to change these in place."""
-    return any(stride == 0 and size > 1 for stride, size in zip(buffer.stride(), buffer.shape))
-
-
-def _are_same(found, expected):
-    """A NaN is the same as a NaN."""
-    return torch.equal(found, expected) or bool(((found == expected) | (found.isnan() & expected.isnan())).all())
 
 
 class Evaluating:

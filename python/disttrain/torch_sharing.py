@@ -1,7 +1,8 @@
-"""Finds parameters of a torch module that share memory with another tensor of the module without being the same object.
+"""Finds parameters and state of a torch module that share memory with another tensor of the module without being the same
+object.
 
-Such a parameter follows the other tensor's changes, as one that is tied. But in the worker's memory each variable has a
-place of its own, so they would go apart without a word.
+Such a tensor follows the other one's changes, as a tied one does. But in the worker's memory each variable has a place of
+its own, so they would go apart without a word.
 """
 
 import numpy as np
@@ -10,15 +11,15 @@ import torch
 from disttrain.errors import DisttrainError
 
 
-def refuse_shared_memory(trained, others):
-    """`trained`: what the module's trained parameters are, such as 'the parameter "a"', and their tensors. `others`: the
-    same of its other tensors. These may share memory with each other."""
+def refuse_shared_memory(variables, others):
+    """`variables`: what the tensors are that the cluster keeps, such as 'the parameter "a"', and these tensors. `others`:
+    the same of the module's other tensors. These may share memory with each other."""
     found = []
-    for tensors, is_trained in ((trained, True), (others, False)):
+    for tensors, is_other in ((variables, False), (others, True)):
         for what, tensor in tensors:
-            span = _span_of(tensor)
+            span = span_of(tensor)
             if span is not None:
-                found.append((*span, not is_trained, what, tensor))
+                found.append((*span, is_other, what, tensor))
     found.sort(key=lambda each: each[:3])
     group, group_end = [], None  # tensors whose spans overlap
     for each in found:
@@ -32,9 +33,22 @@ def refuse_shared_memory(trained, others):
     _check(group)
 
 
-def _span_of(tensor):
+def refuse_repeats(what, tensor):
+    """Fails if elements of the tensor are one place in memory. In the worker's memory each has a place of its own."""
+    reach = 1  # so many places the inner dimensions span
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size > 1 and stride < reach:
+            raise DisttrainError(
+                f"several elements of {what} share one place in memory, as expand() and unfold() make them, but the cluster "
+                "changes each element alone: register the tensor that has a place for each of them, and take the view in "
+                "forward()"
+            )
+        reach += (size - 1) * stride
+
+
+def span_of(tensor):
     """(device, first byte, the byte after the last one). None: the tensor has no memory of this kind."""
-    if tensor.layout != torch.strided or tensor.numel() == 0 or tensor.is_meta:
+    if tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized or tensor.is_meta or tensor.numel() == 0:
         return None
     try:
         begin = tensor.data_ptr()
@@ -49,7 +63,7 @@ def _check(group):
     if len(group) < 2:
         return
     first = min(begin for _, begin, *_ in group)
-    used = np.zeros(max(end for _, _, end, *_ in group) - first, bool)  # bytes of trained parameters
+    used = np.zeros(max(end for _, _, end, *_ in group) - first, bool)  # bytes of variables
     marked = []
     for _, begin, _, is_other, what, tensor in sorted(group, key=lambda each: each[3]):
         if _bytes_of(tensor, used[begin - first :]).any():
@@ -62,11 +76,17 @@ def _check(group):
 def _refuse(what, begin, tensor, marked, used):
     used[:] = False
     _bytes_of(tensor, used[begin:])[...] = True
-    other = next(name for name, place, each in marked if _bytes_of(each, used[place:]).any())
+    other, other_tensor = next((name, each) for name, place, each in marked if _bytes_of(each, used[place:]).any())
+    if isinstance(tensor, torch.nn.Parameter) and isinstance(other_tensor, torch.nn.Parameter):
+        advice = (
+            "let the module have one parameter for both, as decoder.weight = encoder.weight makes it, and not "
+            "decoder.weight.data = encoder.weight.data; or compute one of them in forward()"
+        )
+    else:
+        advice = "register one of them, and take the view of it in forward()"
     raise DisttrainError(
         f"{other} and {what} share memory, but they are two tensors, so the job would change one of them without the other: "
-        "let the module have one parameter for both, as decoder.weight = encoder.weight makes it, and not "
-        "decoder.weight.data = encoder.weight.data; or compute one of them in forward()"
+        + advice
     )
 
 

@@ -18,20 +18,32 @@ _WORDS = 64 * 1024  # that are compared whole in one step
 _SAMPLES = 1024
 _FIRST = 2  # so many steps at the beginning compare all values: most scripts change values in each step
 _SHARE = 0.01  # of the loop's time: so much may the comparisons of all values take later
+# Seconds that the comparison after the last step may take. The worker gives the script 5 s (end_timeout) for all that it
+# does then.
+_AT_END = 0.5
 
 
 class WholeSchedule:
     """Decides which steps compare all values: the first ones, and later ones as long as all of these comparisons together
-    take less than 1 % of the loop's time. A model has one schedule for all of its arrays."""
+    take less than 1 % of the loop's time. At the end of the loop there is one more, unless an earlier one took too long. A
+    model has one schedule for all of its arrays."""
 
     def __init__(self, clock=time.perf_counter):
         self._clock = clock
         self._left = _FIRST
         self._began = None  # when the loop began
         self._spent = 0.0  # seconds
+        self._of_last = 0.0  # of these, in the last comparison
+        self._longest = 0.0  # of these, in one comparison
 
-    def is_due(self, is_step=True):
-        """Whether to compare all values in the step that begins now, or in an evaluation."""
+    def is_due(self, is_step=True, is_last=False):
+        """Whether to compare all values in the step that begins now, in an evaluation, or after the last step."""
+        is_due = self._longest <= _AT_END if is_last else self._is_due(is_step)
+        if is_due:
+            self._of_last = 0.0
+        return is_due
+
+    def _is_due(self, is_step):
         now = self._clock()
         if self._began is None:
             self._began = now
@@ -47,7 +59,10 @@ class WholeSchedule:
         try:
             yield
         finally:
-            self._spent += self._clock() - begin
+            took = self._clock() - begin
+            self._spent += took
+            self._of_last += took
+            self._longest = max(self._longest, self._of_last)
 
 
 class ValueWatch:

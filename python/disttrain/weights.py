@@ -7,7 +7,7 @@ import struct
 import torch
 
 from disttrain.errors import DisttrainError
-from disttrain.torch_buffers import is_state
+from disttrain.torch_buffers import is_state, unused_counts
 from disttrain.wrapping import kind_of
 
 # All types that a model's tensors may have in an export (STATE_DTYPES in exporting/model.py).
@@ -37,9 +37,9 @@ def load_weights(module, path):
     if not isinstance(module, torch.nn.Module):
         raise DisttrainError(f"disttrain.load_weights() got {kind_of(module)}; expected a torch module")
     found = _read(pathlib.Path(path))
-    known = module.state_dict()
+    known, unused = module.state_dict(), unused_counts(module)
     wanted = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
-    wanted |= {name for name, buffer in module.named_buffers() if is_state(name, buffer, known)}
+    wanted |= {name for name, buffer in module.named_buffers() if is_state(name, buffer, known, unused)}
     problems = [f'the file has no "{name}"' for name in sorted(wanted - found.keys())]
     problems += [f'the module has no "{name}"' for name in sorted(found.keys() - known.keys())]
     problems += [

@@ -57,6 +57,16 @@ def integers():
     weights = {"weight": ("F32", [1, 1], struct.pack("<f", 1)), "bias": ("F32", [1], struct.pack("<f", 1))}
     disttrain.load_weights(net, write({**weights, **tensors}))
     return [int(getattr(net, name)) for name in formats]
+def a_count_that_was_large_before_the_job():
+    net = torch.nn.BatchNorm1d(1)
+    net.num_batches_tracked.fill_(2**24 + 2)
+    weights = {name: ("F32", [1], struct.pack("<f", 1)) for name in ("weight", "bias", "running_mean", "running_var")}
+    path = write({**weights, "num_batches_tracked": ("F32", [], struct.pack("<f", 2**24 + 4))}, "norm.safetensors")
+    disttrain.load_weights(net, path)
+    try:
+        disttrain.load_weights(net, write(weights))
+    except disttrain.DisttrainError as error:
+        return int(net.num_batches_tracked) - 2**24, str(error).split(": ")[1]
 def a_folder():
     folder = FOLDER / "folder"
     folder.mkdir()
@@ -108,6 +118,7 @@ EXPECTED = {
         "a.weight": [1.0, 2.0, 3.0, 4.0], "tied.weight": [1.0, 2.0, 3.0, 4.0],
     }),
     "integers": "[7, 7, 7, 7]",
+    "a_count_that_was_large_before_the_job": str((4, 'the file has no "num_batches_tracked"')),
     "a_folder": LOADED,
     "a_missing_variable": 'the file has no "a.weight"',
     "an_unknown_variable": 'the module has no "b"',

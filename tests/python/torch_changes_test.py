@@ -16,9 +16,13 @@ from disttrain import DisttrainError
 from disttrain.array_model import ArrayModel
 from disttrain.batch import collate
 from disttrain.constraint import Constraint, call_with_array
+from disttrain import torch_model
+from disttrain.torch_arrays import PART
+from disttrain.torch_changes import sum_of_words
 from disttrain.torch_model import TorchModel
 from disttrain.value_watch import WholeSchedule
 from disttrain.variable import Variable
+from torch.utils._python_dispatch import TorchDispatchMode
 warnings.simplefilter("ignore")
 nn = torch.nn
 
@@ -170,6 +174,53 @@ def the_schedule_of_whole_comparisons():
         now[0] += 1.0
     distances = {later - earlier for earlier, later in zip(due[2:], due[3:])}
     return due[:2], due[2] in (99, 100), distances <= {49, 50}, WholeSchedule().is_due(is_step=False)
+def a_schedule_whose_comparisons_take(seconds):
+    "Each takes so long, in two parts. Returns whether the one at the end is due, before and after the first step's."
+    now = [0.0]
+    schedule = WholeSchedule(lambda: now[0])
+    def is_last_due():
+        return schedule.is_due(is_step=False, is_last=True)
+    due = [is_last_due()]
+    for step in range(3):
+        if schedule.is_due():
+            for part in range(2):
+                with schedule.timed():
+                    now[0] += seconds / 2
+    return [*due, is_last_due()]
+def the_whole_comparison_at_the_end():
+    return [a_schedule_whose_comparisons_take(seconds) for seconds in (0.1, 0.4, 0.6, 100)]
+def after_the_last_step_of_a_model_that_takes_long(change):
+    "Between any two looks at the clock a second passes, so nothing compares all values at the end."
+    ticks = iter(range(10**9))
+    torch_model.WholeSchedule = lambda: WholeSchedule(lambda: next(ticks))
+    try:
+        run = one_value_once(lambda run: None)
+    finally:
+        torch_model.WholeSchedule = WholeSchedule
+    run.model.note_values(is_last=True), change(run), run.model.check_values()
+    return "taken"
+def one_value_after_the_last_step_of_a_model_that_takes_long():
+    return after_the_last_step_of_a_model_that_takes_long(add_by_data)
+def many_values_after_the_last_step_of_a_model_that_takes_long():
+    after_the_last_step_of_a_model_that_takes_long(lambda run: run.net[1].weight.data.add_(1))
+class Calls(TorchDispatchMode):
+    "The functions of PyTorch that run in it."
+    def __init__(self):
+        super().__init__()
+        self.calls = []  # (name, elements of the first argument)
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if arguments and isinstance(arguments[0], torch.Tensor):
+            self.calls.append((function.overloadpacket.__name__, arguments[0].numel()))
+        return function(*arguments, **(options or {}))
+def sums_of_words():
+    found = []
+    for size in (0, 1, PART, 3 * PART + 5):
+        words = (torch.arange(size) % 251 - 120).to(torch.int8)
+        with Calls() as noted:
+            total = sum_of_words(words)
+        most = max(elements for name, elements in noted.calls if name == "sum")
+        found.append((total == words.long().sum().item(), most <= PART))
+    return found
 def half_by_data():
     run = Run(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).to(torch.bfloat16))
     for step in range(4):
@@ -230,9 +281,10 @@ def a_nan_in_an_evaluation():
     net.register_buffer("seen", torch.tensor([torch.nan, 1.0]))
     model = TorchModel(net, False)
     model.begin_loop()
-    with model.evaluating():
+    with Calls() as noted, model.evaluating():
         net.seen += 1
-    return net.seen.tolist()
+    # What didn't change may be memory that can't be written.
+    return net.seen.tolist(), [elements for name, elements in noted.calls if name == "copy_"]
 def an_evaluation_that_fails_and_cant_be_undone():
     run = Run()
     run.model.end_evaluation = lambda: 1 / 0
@@ -263,6 +315,76 @@ def with_frozen_column():
     net.mean = nn.Parameter(torch.rand(5000, 2)[:, 0], requires_grad=False)
     net.same = nn.Parameter(torch.ones(1).expand(3), requires_grad=False)
     return Run(net)
+class Frozen(nn.Module):
+    "With a frozen parameter and a buffer that PyTorch can't compute with."
+    def __init__(self, value=None, **buffers):
+        super().__init__()
+        self.layer, self.other = nn.Linear(2, 1), nn.Module()
+        self.other.frozen = None if value is None else nn.Parameter(value, requires_grad=False)
+        for name, buffer in buffers.items():
+            self.register_buffer(name, buffer)
+    def forward(self, x):
+        return self.layer(x)
+FLOATS_OF_8_BITS = [getattr(torch, name) for name in dir(torch) if name.startswith("float8_")]
+def rare_tensors(size):
+    return [
+        *(torch.ones(size).to(dtype) for dtype in FLOATS_OF_8_BITS),
+        torch.ones(size, dtype=torch.complex32), torch.ones(size, dtype=torch.complex128),
+        torch.ones(size, dtype=torch.complex64).conj(), torch.ones(size, dtype=torch.complex64).conj().imag,
+    ]
+def rare_frozen_parameters():
+    others = [
+        torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr(), torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8),
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.ones(0),
+    ]
+    found = []
+    for value in (*rare_tensors(5000), *others):
+        run = Run(Frozen(value))
+        run.step(), run.model.load(), run.model.note_values(is_last=True)
+        found.append(run.model.check_values())
+    return set(found)
+def rare_frozen_parameters_that_change():
+    "The last value, once, in the first step."
+    found = set()
+    for value in rare_tensors(5000):
+        run = Run(Frozen(value))
+        run.net.other.frozen.data[4999:].copy_(torch.zeros(1))
+        try:
+            found.add(run.after(lambda: None))
+        except DisttrainError as error:
+            found.add(str(error).split(",")[0])
+    return found
+def buffers_of_8_bits():
+    "A step and an evaluation change them."
+    found = []
+    for dtype in FLOATS_OF_8_BITS:
+        net = Frozen(seen=torch.ones(2).to(dtype), mask=torch.ones(2).to(dtype))
+        run = Run(net)
+        run.backward(), net.seen.copy_(torch.tensor([2.0, 4.0])), run.end()
+        place = [variable.name for variable in run.model.variables].index("seen")
+        found.append((len(run.model.variables), run.gradients[2 * place : 2 * place + 2].tolist()))
+        run.parameters[2 * place] = 2
+        run.begin()
+        with run.model.evaluating():
+            net.seen.copy_(torch.tensor([8.0, 8.0]))
+        found.append(net.seen.float().tolist())
+    return found == [(4, [2.0, 4.0]), [2.0, 1.0]] * len(FLOATS_OF_8_BITS) or found
+def a_parameter_of_8_bits():
+    net = Frozen()
+    net.other.scale = nn.Parameter(torch.ones(3).to(torch.float8_e4m3fn))
+    run = Run(net)
+    (net.other.scale.float().sum() + net(torch.ones(1, 2)).sum()).backward()
+    print("a_parameter_of_8_bits_that_nobody_changes:", run.end())
+    run.model.note_values(is_last=True), net.other.scale.data[1:].copy_(torch.zeros(2)), run.model.check_values()
+def a_buffer_of_4_bits():
+    Run(Frozen(seen=torch.ones(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)))
+def a_quantized_buffer():
+    Run(Frozen(seen=torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)))
+def a_nested_buffer():
+    Run(Frozen(seen=torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])))
+def a_negative_view_as_buffer():
+    run = Run(Frozen(seen=torch.tensor([1 + 2j]).conj().imag))
+    return run.model.initial()[0].tolist(), run.after(lambda: None)
 def frozen_parameters_that_are_not_dense():
     return with_frozen_column().after(lambda: None)
 def a_frozen_column_changed():
@@ -453,6 +575,49 @@ def a_second_module_with_an_optimizer():
         head(run.net(torch.ones(3, 2))).sum().backward()
         optimizer.step(), run.end()
     return printed.getvalue().strip()
+def a_second_module_beside_one_with_an_optimizer():
+    "The line about the first one must not silence the error about the other."
+    run, head, forgotten = Run(), nn.Linear(1, 1, bias=False), nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    run.model.begin_loop()
+    with contextlib.redirect_stderr(io.StringIO()):
+        head(run.net(torch.ones(3, 2))).sum().backward()
+        run.end(), run.begin()
+        forgotten(head(run.net(torch.ones(3, 2)))).sum().backward(), run.end()
+def train_a_probe(run, probe):
+    with torch.enable_grad():
+        probe(run.net(torch.ones(3, 2)).detach()).sum().backward()
+def a_probe_that_an_evaluation_trains():
+    "One made before the loop and one in the evaluation, by hand and by an optimizer."
+    run, before = Run(), nn.Linear(1, 1)
+    run.model.begin_loop()
+    found = []
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        for probe in (before, None):
+            with run.model.evaluating():
+                probe = probe or nn.Linear(1, 1)
+                train_a_probe(run, probe)
+            run.begin()
+            found.append(run.after(lambda: None))
+            with run.model.evaluating():
+                train_a_probe(run, probe), torch.optim.SGD(probe.parameters(), lr=0.1).step()
+            run.begin()
+            found.append(run.after(lambda: None))
+    return found, printed.getvalue()
+def a_probe_and_then_a_second_module():
+    run, probe, head = Run(), nn.Linear(1, 1), nn.Linear(1, 1, bias=False)
+    run.model.begin_loop()
+    with run.model.evaluating():
+        train_a_probe(run, probe)
+    run.begin(), head(run.net(torch.ones(3, 2))).sum().backward(), run.end()
+def a_scaled_loss_of_an_evaluation():
+    run, probe = Run(), nn.Linear(1, 1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    run.model.begin_loop()
+    with run.model.evaluating():
+        scaler.scale(torch.ones(1))
+    run.begin()
+    return run.after(lambda: None)
 def modules_that_get_no_gradient():
     "One trained before, a moving average, and one without gradients."
     before, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
@@ -532,6 +697,54 @@ def a_buffer_tied_by_data():
     net = two_layers()
     net[1].register_buffer("copied", net[0].weight.data[0])
     Run(net)
+def with_buffers(**buffers):
+    net = nn.Linear(2, 1)
+    for name, buffer in buffers.items():
+        net.register_buffer(name, buffer)
+    return net
+def a_buffer_that_is_a_row_of_another():
+    stats = torch.zeros(2, 2)
+    Run(with_buffers(stats=stats, mean=stats[0]))
+def a_buffer_that_is_one_row_of_another_again_and_again():
+    stats = torch.zeros(2, 2)
+    Run(with_buffers(stats=stats, mean=stats[0].expand(3, 2)))
+def a_buffer_that_is_a_frozen_parameter():
+    net = two_layers()
+    net[0].weight.requires_grad_(False)
+    net.register_buffer("average", net[0].weight.data)
+    Run(net)
+def a_buffer_that_is_a_constant():
+    net = with_buffers(seen=torch.zeros(2))
+    net.register_buffer("first", net.seen[:1], persistent=False)
+    Run(net)
+def a_buffer_of_overlapping_windows():
+    Run(with_buffers(seen=torch.zeros(4).unfold(0, 2, 1)))
+def a_parameter_of_one_value():
+    net = two_layers()
+    net.scale = nn.Parameter(torch.ones(1).expand(3))
+    Run(net)
+def buffers_beside_each_other():
+    "Rows of one tensor, two constants that are one tensor, and one buffer under two names."
+    stats, table = torch.zeros(2, 2), torch.zeros(3)
+    net = with_buffers(mean=stats[0], deviation=stats[1], again=stats[1])
+    net.again = net.deviation
+    net.register_buffer("table", table, persistent=False), net.register_buffer("head", table[:2], persistent=False)
+    return Run(net).after(lambda: None)
+def a_buffer_of_one_value():
+    "A step changes one of its elements, which PyTorch changes in all of them, and an evaluation is undone."
+    found = []
+    for dtype in (torch.float32, torch.float16, torch.int64):
+        net = nn.Linear(2, 1)
+        net.register_buffer("same", torch.ones(1, dtype=dtype).expand(3))
+        run = Run(net)
+        run.backward(), net.same[0].add_(1), run.end()
+        found.append(run.gradients[:3].tolist())
+        run.parameters[:3] = 5
+        run.begin()
+        with run.model.evaluating():
+            net.same[1].add_(7)
+        found.append(net.same.tolist())
+    return found == [[2] * 3, [5] * 3] * 3 or found
 def slices_of_one_tensor():
     "One after the other, columns, and every second element. Frozen parameters may share their memory."
     found = []
@@ -622,6 +835,21 @@ def batches_of_a_batch_norm(momentum):
     return run.after(lambda: net[1].num_batches_tracked.fill_(2**24))
 def many_batches_that_a_batch_norm_counts():
     return batches_of_a_batch_norm(0.1)
+def counted_before(momentum):
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, momentum=momentum))
+    net[1].num_batches_tracked.fill_(2**24 + 6)
+    run = Run(net)
+    found = [variable.name for variable in run.model.variables][2]
+    place = np.flatnonzero(run.parameters == 2**24 + 6).item() if momentum else 0
+    for _ in range(3):
+        run.backward(), run.end()
+        run.parameters[place] = run.gradients[place]
+        run.begin()
+    return found, net[1].num_batches_tracked.item() - 2**24
+def batches_that_a_batch_norm_has_counted_before():
+    return counted_before(0.1)
+def batches_that_a_batch_norm_has_counted_before_and_reads():
+    counted_before(None)
 def many_batches_that_a_batch_norm_reads():
     batches_of_a_batch_norm(None)
 def a_double_count():
@@ -763,6 +991,9 @@ FROZEN = "the loop changed the frozen parameter \"target.{}\", but the cluster d
 OUTSIDE = "the backward pass gave a gradient to {}, which isn't in the module that job.wrap() got"
 NOTED = "disttrain: "
 SHARED = 'the parameter "0.weight" and the {} share memory, but they are two tensors, so the job would change one of them'
+SHARED_BUFFERS = '{} and the buffer "{}" share memory, but they are two tensors, so the job would change one of them'
+REPEATED = "several elements of the {} share one place in memory, as expand() and unfold() make them, but the cluster changes each"
+NOT_DENSE = '"seen" is {} and layout torch.strided; expected a dense tensor of real numbers, or a buffer with persistent=False'
 LARGE = (
     'the buffer "seen" has got whole numbers above 16777216 since job.wrap(), which the cluster can\'t keep exactly: let it be a '
     "buffer of float64, or one with persistent=False"
@@ -833,7 +1064,23 @@ SENTENCES = {
     "weights_of_overlapping_columns": SHARED.format('parameter "1.weight"'),
     "weights_tied_by_data_after_wrap": SHARED.format('parameter "1.weight"'),
     "a_frozen_weight_tied_by_data": SHARED.format('frozen parameter "1.weight"'),
-    "a_buffer_tied_by_data": SHARED.format('buffer "1.copied"'),
+    "a_buffer_tied_by_data": 'the buffer "1.copied" and the parameter "0.weight" share memory, but they are two tensors',
+    "a_buffer_that_is_a_row_of_another": SHARED_BUFFERS.format('the buffer "mean"', "stats") + " without the other: register one of "
+    "them, and take the view of it in forward()",
+    "a_buffer_that_is_one_row_of_another_again_and_again": SHARED_BUFFERS.format('the buffer "mean"', "stats"),
+    "a_buffer_that_is_a_frozen_parameter": 'the buffer "average" and the frozen parameter "0.weight" share memory',
+    "a_buffer_that_is_a_constant": SHARED_BUFFERS.format('the buffer "seen"', "first"),
+    "a_buffer_of_overlapping_windows": REPEATED.format('buffer "seen"'),
+    "a_parameter_of_one_value": REPEATED.format('parameter "scale"'),
+    "a_parameter_of_8_bits": changed("other.scale"),
+    "a_buffer_of_4_bits": NOT_DENSE.format("of type torch.float4_e2m1fn_x2"),
+    "a_quantized_buffer": NOT_DENSE.format("of type torch.quint8"),
+    "a_nested_buffer": NOT_DENSE.format("nested, of type torch.float32"),
+    "many_values_after_the_last_step_of_a_model_that_takes_long": changed("1.weight"),
+    "a_second_module_beside_one_with_an_optimizer": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
+    "a_probe_and_then_a_second_module": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
+    "batches_that_a_batch_norm_has_counted_before_and_reads": 'the step changed the buffer "1.num_batches_tracked", which had whole '
+    "numbers above 16777216 at job.wrap()",
     "a_count_that_grows_too_large": LARGE,
     "a_negative_count_that_grows_too_large": LARGE,
     "an_unsigned_count_that_grows_too_large": LARGE,
@@ -868,9 +1115,22 @@ VALUES = {
     "half_that_nobody_changes": "taken",
     "a_large_model_with_whole_comparisons_that_nobody_changes": "taken",
     "the_schedule_of_whole_comparisons": ([0, 1], True, True, False),
+    "the_whole_comparison_at_the_end": [[True, True], [True, True], [True, False], [True, False]],
+    "one_value_after_the_last_step_of_a_model_that_takes_long": "taken",
+    "sums_of_words": [(True, True)] * 4,
+    "rare_frozen_parameters": {None},
+    "rare_frozen_parameters_that_change": {'the loop changed the frozen parameter "other.frozen"'},
+    "buffers_of_8_bits": True,
+    "a_parameter_of_8_bits_that_nobody_changes": "taken",
+    "a_negative_view_as_buffer": ([-2.0], "taken"),
+    "a_probe_that_an_evaluation_trains": (["taken"] * 4, ""),
+    "a_scaled_loss_of_an_evaluation": "taken",
+    "buffers_beside_each_other": "taken",
+    "a_buffer_of_one_value": True,
+    "batches_that_a_batch_norm_has_counted_before": ("1.num_batches_tracked", 8),
     "a_cache_that_an_evaluation_grows": (7, "taken"),
     "a_buffer_that_an_evaluation_replaces": (0.0, "taken"),
-    "a_nan_in_an_evaluation": [float("nan"), 1.0],
+    "a_nan_in_an_evaluation": ([float("nan"), 1.0], [2]),
     "buffers_that_an_evaluation_leaves": ([2.0, 2.0], "taken"),
     "frozen_parameters_that_are_not_dense": "taken",
     "slices_of_one_tensor": ["taken"] * 3,

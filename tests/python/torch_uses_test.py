@@ -248,6 +248,13 @@ def a_module_of_torch_jit_with_a_mask():
         module.train()
         module.seen += 5
     return module.training, module.seen.item(), module.mask.item()
+def a_layer_frozen_by_torch_jit():
+    net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.jit.freeze(torch.jit.script(torch.nn.Linear(1, 1)).eval()))
+    net[0].train(False)
+    model = TorchModel(net, False)
+    with model.evaluating():
+        net.train()
+    return net.training, net[0].training, len(model.variables)
 def a_frozen_module():
     TorchModel(Net().requires_grad_(False), False)
 
@@ -302,6 +309,7 @@ VALUES = {
     "gradients_in_overlap_arent_copied": ONE_STEP,
     "a_module_of_torch_jit": (JIT_NAMES, 2.0, JIT_MEAN),
     "a_module_of_torch_jit_with_a_mask": (True, 1.0, True),
+    "a_layer_frozen_by_torch_jit": (True, False, 2),
     "converted_parameters": ([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0], "torch.float64"),
 }
 
