@@ -22,6 +22,8 @@ class FirstValues {
   void note_loaded() {
     if (state_ == State::kLoading) state_ = State::kLoaded;
   }
+  // The engine is writing them to the gradient buffer.
+  bool is_loading() const { return state_ == State::kLoading; }
   // The shards that asked and that can be sent their values now. The caller sends them.
   std::vector<ShardId> take() { return state_ == State::kLoaded ? std::exchange(wanted_, {}) : std::vector<ShardId>(); }
 

@@ -275,13 +275,13 @@ void WorkerCore::check() const {
   if (broken_) return;
   // A step is computed from parameters, not from averages.
   DISTTRAIN_CHECK(computation_ == Computation::kNone || parameters_.are_trainable());
-  // The parameters don't change while they are evaluated.
+  // Nothing is pulled while parameters are evaluated.
   DISTTRAIN_CHECK(!evaluations_.runs() || (computation_ == Computation::kNone && !is_pulling_));
   // A step begins while the push before is under way only if the worker may do so.
   DISTTRAIN_CHECK(!is_computing() || !is_pushing() || pipeline_ || begins_early_);
   // Only in ssp do other workers wait for this one.
   DISTTRAIN_CHECK(ssp() || (!is_at_work_ && pushing_ != Pushing::kFarewell));
-  // A worker that has left computes nothing and holds no batch, and nobody waits for it.
+  // A worker that has left computes nothing and holds no batch.
   DISTTRAIN_CHECK(!has_left() || (computation_ == Computation::kNone && queue_.is_empty()));
   // The chief's newest mark is the one that is still to be sent.
   DISTTRAIN_CHECK(!mark_wanted_ || *mark_wanted_ == newest_mark_);

@@ -16,9 +16,8 @@
 //
 // Between Compute and Computed, and during an evaluation, the core may get any event.
 //
-// The core decides what follows, and in which order. What it knows lies in parts that don't know each other: Channels,
-// BatchQueue, HeldParameters, FirstValues, Evaluations and PhaseClock. check() has the rules about how they fit
-// together.
+// The core decides what follows, and in which order. What it knows lies in parts: Channels, BatchQueue, HeldParameters,
+// FirstValues, Evaluations and PhaseClock. check() has the rules about how they fit together.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +74,7 @@ class WorkerCore {
     float loss = 0.0F;
     bool final = false;
   };
-  // The gradient buffer that holds the initial values. No gradient uses it before the worker has parameters.
+  // The gradient buffer that holds the initial values. No gradient uses it before they are sent and taken.
   static constexpr std::uint32_t kValuesBuffer = 0;
 
   enum class Computation {

@@ -45,9 +45,9 @@ void WorkerCore::advance(Actions& out) {
       return enter(channels_.are_pushes_sent() ? Phase::kWait : Phase::kPush);
   }
   if (leaving) return leave(out);
-  // This worker was asked for first values, and then the shards got those of another one. The frames with its own
-  // values must be taken before those of its first step.
-  if (!is_pushing() && !channels_.are_pushes_complete())
+  // This worker was asked for first values, and then the shards got those of another one. Its own values, which are in
+  // a gradient buffer, must be loaded, and the frames with them taken, before its first step.
+  if (values_.is_loading() || (!is_pushing() && !channels_.are_pushes_complete()))
     return enter(channels_.are_pushes_sent() ? Phase::kWait : Phase::kPush);
   if (evaluations_.is_due(parameters_.version())) return begin_evaluation(out);
   if (ssp() && leases() && queue_.is_empty() && !is_pushing() && is_at_work_) return say_farewell(out);

@@ -107,9 +107,19 @@ TEST_F(BatchQueueTest, AnotherRosterVoidsTheBatchesOfABlock) {
   EXPECT_THAT(requested(), ElementsAre(1, 2, 3));
   queue.skip_to(Step(2), actions_);
   EXPECT_THAT(dropped(), ElementsAre(1));
+  EXPECT_TRUE(asks(queue));
   queue.change_roster(RosterVersion(2), Step(2), false, actions_);
   EXPECT_THAT(dropped(), ElementsAre(2, 3));
+  EXPECT_TRUE(asks(queue)) << "the request was for the other roster";
+}
+
+TEST_F(BatchQueueTest, RequestBeforeTheFirstRosterIsNotRepeated) {
+  facts_.config.data.sharding = Sharding::kLease;
+  facts_.config.train.mode = Mode::kSync;
+  BatchQueue queue(facts_);
   EXPECT_TRUE(asks(queue));
+  queue.change_roster(RosterVersion(1), Step(1), true, actions_);
+  EXPECT_FALSE(asks(queue));
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ TEST(Evaluations, NewEvaluatorRunsNoneThatWereDueBefore) {
   Evaluations evaluations(false, 10);
   evaluations.become_evaluator(Step(29));
   EXPECT_TRUE(evaluations.is_due(Step(30)));
+  evaluations.become_evaluator(Step(30));
+  EXPECT_TRUE(evaluations.is_due(Step(30))) << "the chief has repeated its order";
   Evaluations late(false, 10);
   late.become_evaluator(std::nullopt);
   EXPECT_FALSE(late.is_due(Step(30)));

@@ -71,6 +71,37 @@ TEST_F(WorkerCoreTest, FirstStepWaitsUntilItsOwnValuesAreTaken) {
   }
 }
 
+TEST_F(WorkerCoreTest, MarkOfACheckpointFollowsItsOwnValues) {
+  begin();
+  const auto pulls = take<SendPull>();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  give(ValuesLoaded{});
+  EXPECT_EQ(take<SendPush>().size(), 2U);
+  for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
+  make_batches_ready();
+  give(MarkRequested{1});
+  EXPECT_EQ(take<SendMark>().size(), 2U) << "the frames before it are sent";
+  give(AcknowledgeArrived{ShardId(0), Acknowledge{Sequence(2)}});
+  EXPECT_EQ(take<Compute>().size(), 1U);
+}
+
+TEST_F(WorkerCoreTest, StallOfItsOwnValuesNamesTheShard) {
+  begin();
+  const auto pulls = take<SendPull>();
+  Acknowledge asks;
+  asks.wants_values = true;
+  give(AcknowledgeArrived{ShardId(0), asks});
+  give(ValuesLoaded{});
+  for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
+  make_batches_ready();
+  wait_in_ticks(200);
+  const auto failed = take<Fail>();
+  ASSERT_EQ(failed.size(), 1U);
+  EXPECT_NE(failed[0].error.message.find("shard 0 (ps/0)"), std::string::npos) << failed[0].error.message;
+}
+
 TEST_F(WorkerCoreTest, FirstValuesThatAreLoadedTooLateAreNotSent) {
   begin();
   const auto pulls = take<SendPull>();
@@ -79,9 +110,10 @@ TEST_F(WorkerCoreTest, FirstValuesThatAreLoadedTooLateAreNotSent) {
   give(AcknowledgeArrived{ShardId(0), asks});
   for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
   make_batches_ready();
-  EXPECT_EQ(take<Compute>().size(), 1U);
+  EXPECT_TRUE(take<Compute>().empty()) << "they are being written to the gradient buffer";
   give(ValuesLoaded{});
   EXPECT_TRUE(take<SendPush>().empty()) << "another worker gave them";
+  EXPECT_EQ(take<Compute>().size(), 1U);
   give(Computed{0.5F});
   const auto sent = take<SendPush>();
   ASSERT_EQ(sent.size(), 3U);
