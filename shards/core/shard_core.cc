@@ -199,6 +199,9 @@ void ShardCore::duplicate(MemberState& member, const Push& push, Actions& action
 void ShardCore::on(Instant, const PullArrived& event, Actions& actions) {
   MemberState* member = members_.find(event.channel);
   if (event.channel.value == 0 || member == nullptr) return;
+  // sync: a worker that pulls while its push waits has given the push up, because the job stops. Its buffer may be
+  // under evaluation when the push's answer would come.
+  if (train_.mode == Mode::kSync) member->parked = {};
   if (values_.are_missing() && !DISTTRAIN_MUTANT(kValuesNotAwaited)) {
     member->pull = event.pull;
     return ask_for_values(actions);

@@ -1,11 +1,11 @@
 // The rules of one shard of one job, as a pure state machine: the same events give the same actions. The core sees only
 // metadata. The store has the tensor bytes, and the shell has the sockets.
 //
-// The rules are in four files. shard_core.cc has the rules of all modes (channels, exactly-once, rosters, fences).
-// shard_async.cc has the rules of async and ssp, shard_sync.cc the rules of sync, and shard_cut.cc the rules of
-// checkpoints. What the core knows lies in smaller state machines that don't know each other, each with a file of its
-// own: OwnBuckets, MemberTable, FirstValues, CutAttempts, Staging, OpenStep, SyncDecider, Clocks, OwnOrder, Pacer and
-// Ledger.
+// The rules are in five files. shard_core.cc has the rules of all modes (channels, exactly-once, rosters, fences).
+// shard_async.cc has the rules of async and ssp, shard_sync.cc the rules of sync, shard_cut.cc the rules of
+// checkpoints, and shard_values.cc those of the first values. What the core knows lies in smaller state machines, each
+// with a file of its own: OwnBuckets, MemberTable, FirstValues, CutAttempts, Staging, OpenStep, SyncDecider, Clocks,
+// OwnOrder, Pacer and Ledger.
 #pragma once
 
 #include <cstdint>

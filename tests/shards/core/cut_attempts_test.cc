@@ -23,7 +23,9 @@ TEST(CutAttempts, LaterOnesFollowEarlierOnes) {
 
 TEST(CutAttempts, OneThatWasAbandonedIsNotPreparedAfterwards) {
   CutAttempts attempts;
+  attempts.prepare(4, false);
   attempts.settle_up_to(6);
+  attempts.settle();
   EXPECT_TRUE(attempts.is_known(6));
   EXPECT_FALSE(attempts.is_known(7));
 }

@@ -36,6 +36,15 @@ TEST(OpenStep, PlanOfTheReportedSetIsUsedForItsCommit) {
   EXPECT_EQ(open.reported().step, Step(5)) << "it may have to be repeated";
 }
 
+TEST(OpenStep, AnotherReportForgetsThePlanOfTheOneBefore) {
+  OpenStep open;
+  open.report(staged(Step(5), {0}));
+  open.judge(open.new_plan());
+  open.end_judging(1.0, true);
+  open.report(staged(Step(5), {0, 1}));
+  EXPECT_EQ(open.judged_for(commit(Step(5), {0, 1})), nullptr);
+}
+
 TEST(OpenStep, SumThatIsNotFiniteIsReported) {
   OpenStep open;
   open.report(staged(Step(5), {0}));

@@ -358,6 +358,24 @@ TEST(SyncRoster, NoStepFollowsTheOneThatEndsTheJob) {
   }
 }
 
+// A worker that leaves a job that stops doesn't wait for the answer to its push, and pulls for the final evaluation.
+// The answer would change parameters while they are evaluated.
+TEST(SyncRoster, APushIsNotAnsweredAfterItsWorkerHasPulled) {
+  SyncTraining run(1, sync_train(0), 2, 1);
+  push_all(run.cluster, run.models[0], 1, random_gradient(1, 0, 1, 22), {});
+  run.cluster.deliver_all(run.random);
+  std::size_t heard = 0;
+  run.cluster.on_heard = [&heard](std::uint32_t, std::uint32_t w, const Heard&) { heard += w == 0 ? 1 : 0; };
+  run.cluster.pull(0, 0, 7);
+  run.cluster.deliver_all(run.random);
+  const std::size_t of_pull = heard;
+  EXPECT_EQ(of_pull, run.cluster.layout().buckets.size());
+  push_all(run.cluster, run.models[1], 1, random_gradient(1, 1, 1, 22), {});
+  run.cluster.deliver_all(run.random);
+  EXPECT_EQ(run.cluster.node(0).shard.core().version(), Step(1)) << "the push counts";
+  EXPECT_EQ(heard, of_pull);
+}
+
 // A rank is the number of a worker within a roster, so a commit for another roster names other workers.
 TEST(SyncRoster, ACommitOfAnotherRosterIsNoStepButABug) {
   SyncTraining run(2, sync_train(0), 2, 1);
