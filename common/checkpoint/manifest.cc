@@ -306,8 +306,8 @@ std::string to_json(const Manifest& manifest) {
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path) {
   // Each key of a nlohmann::ordered_json is compared with all others of its object, so an object with many of them
   // would take hours.
-  // Each shard has an entry of 5 values for each worker: so 10,000 shards and 1,000 workers fit.
-  constexpr std::size_t kMaxValues = std::size_t{64} << 20;
+  // Each shard has an entry of 5 values and a bracket for each worker: so 13,000 shards and 1,000 workers fit.
+  constexpr std::size_t kMaxValues = std::size_t{80} << 20;
   const Json json = parse_bounded_json(text, kMaxJsonNesting, kMaxValues);
   if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
   const std::size_t end = text.rfind(kChecksumBegins);
