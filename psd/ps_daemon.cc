@@ -179,6 +179,7 @@ void PsDaemon::create(const CreateShards& order) {
   facts->cluster_hash = startup_.cluster.hash;
   facts->credits = startup_.cluster.transport.credits;
   facts->timeouts = membership_.timeouts();
+  is_releasing_ = false;
   job_ = std::make_unique<shards::HeldJob>(host_, facts);
   metrics_.begin(facts->config.job.name, facts->checkpoint_folder, job_->shards());
 }
@@ -225,9 +226,8 @@ void PsDaemon::drop_job() {
     log_.set_job("");
     after_drop();
   });
-  if (*is_gone || !is_over) return;
-  for (const auto& release : releases_)
-    if (!release->is_pending()) release->begin(hung_.patience);
+  if (*is_gone || !is_over || std::exchange(is_releasing_, true)) return;
+  for (const auto& release : releases_) release->begin(hung_.patience);
 }
 
 void PsDaemon::after_drop() {

@@ -135,6 +135,7 @@ class PsDaemon {
   std::list<std::unique_ptr<shards::CheckpointWriter>> retired_;
   shards::JobHost host_;
   std::unique_ptr<shards::HeldJob> job_;  // null: none
+  bool is_releasing_ = false;             // job_ is over, and releases_ limit the time until the threads obey
   // The threads must end before the members that they use.
   std::vector<std::unique_ptr<shards::ShardThread>> threads_;
   std::vector<std::unique_ptr<daemon::ReleaseDeadline>> releases_;  // one for each of threads_; last: they use these
