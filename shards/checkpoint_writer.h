@@ -1,4 +1,4 @@
-// A thread that creates and writes the checkpoint files of one job's shards on this ps. It works on one checkpoint
+// A thread that creates and writes the checkpoint files of one job's shards on this process. It works on one checkpoint
 // attempt at a time. No event loop ever waits for this thread or for its disk, so a file system that hangs holds only
 // the job that uses it.
 //

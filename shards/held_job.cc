@@ -95,8 +95,8 @@ void HeldJob::fence(const Member& worker) {
     on_shard(shard, [worker](ShardService& service) { service.fence(worker); });
 }
 
-// While the shard's thread makes a shard, which may take hours, it leaves an arrival without an answer, so that this ps
-// looks unreachable. Most shards are made quickly, though, and then the arrival needn't come again.
+// While the shard's thread makes a shard, which may take hours, it leaves an arrival without an answer, so that this
+// process looks unreachable. Most shards are made quickly, though, and then the arrival needn't come again.
 bool HeldJob::answers(ShardId shard) const {
   const auto found = threads_.find(shard);
   if (found == threads_.end()) return false;
@@ -106,7 +106,7 @@ bool HeldJob::answers(ShardId shard) const {
 }
 
 std::string HeldJob::lacks(JobId job, ShardId shard) {
-  return name_of(job, shard) + " isn't on this ps, or isn't made yet";
+  return name_of(job, shard) + " isn't on this process, or isn't made yet";
 }
 
 std::optional<Refused> HeldJob::check(JobId job, Generation generation, ShardId shard, std::uint64_t token) const {
@@ -192,7 +192,7 @@ void HeldJob::take(const ShardTraced& traced) {
   if (++traced_ < threads_.size()) return;
   if (trace_.dropped > 0)
     host_.log.warn("the trace lacks " + std::to_string(trace_.dropped) +
-                   " events of this ps, because a shard keeps at most " + std::to_string(kMaxTraceEvents) +
+                   " events of this process, because a shard keeps at most " + std::to_string(kMaxTraceEvents) +
                    "; set train.profile_steps to fewer steps");
   for (TraceEvents& piece : pieces_of(job_->job, job_->generation, std::exchange(trace_, {})))
     host_.tell_trace(std::move(piece));

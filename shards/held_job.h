@@ -67,7 +67,7 @@ class HeldJob {
   void abandon(const AbandonCheckpoint& order);
   void take_cut(const TakeCut& order);
   void hear(const ShardNews& news);
-  // The chief may have missed what the ps reported before: reports the job's failure and its checkpoint again.
+  // The chief may have missed what was reported before: reports the job's failure and its checkpoint again.
   void repeat_reports();
   // The chief has repeated its order to make the shards.
   void repeat_created();
@@ -96,7 +96,7 @@ class HeldJob {
     std::uint64_t number = 0;        // 0 = none yet
     bool is_over = false;            // abandoned
     std::set<ShardId> unprepared{};  // shards that haven't prepared yet
-    // Reports to the chief; the ps sends all of them again whenever it registers.
+    // Reports to the chief; all of them are sent again whenever the holder registers.
     std::vector<wire::ControlMessage> said{};
   };
 
@@ -142,7 +142,7 @@ class HeldJob {
   Attempt attempt_;
   TraceTake trace_;                   // the events of the shards that have told theirs
   std::size_t traced_ = 0;            // the number of these shards
-  std::optional<TaskFailed> failed_;  // the failure of the job; the ps reports it again whenever it registers
+  std::optional<TaskFailed> failed_;  // the failure of the job; it is reported again whenever the holder registers
   // False once the job has ended. Callbacks of the writer share it, because they may run after that.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -9,8 +9,8 @@ bool HeldJob::is_at(JobId job, Generation generation, std::uint64_t attempt) con
   return is_open(job, generation) && attempt_.number == attempt && !attempt_.is_over;
 }
 
-// Sends a report to the chief, and keeps a copy. If the connection breaks, the report may be lost, so the ps sends its
-// copies again when it registers again.
+// Sends a report to the chief, and keeps a copy. If the connection breaks, the report may be lost, so the holder sends
+// its copies again when it registers again.
 void HeldJob::say(wire::ControlMessage report) {
   host_.tell(report);
   attempt_.said.push_back(std::move(report));
@@ -22,8 +22,8 @@ void HeldJob::fail_checkpoint(std::uint64_t attempt, const Error& error) {
   say(CheckpointFailed{job_->job, job_->generation, attempt, error.code, error.message});
 }
 
-// Begins an attempt. If the ps already has this attempt, the chief has repeated the order, and the ps ignores it. The
-// chief gets the attempt's reports anyway: the ps sends them when they are ready, and again whenever it registers.
+// Begins an attempt. If it is known already, the chief has repeated the order, which is then ignored. The
+// chief gets the attempt's reports anyway: they are sent when they are ready, and again whenever the holder registers.
 void HeldJob::prepare(const PrepareCheckpoint& order) {
   if (!is_open(order.job, order.generation) || order.attempt <= attempt_.number) return;
   attempt_ = Attempt{.number = order.attempt};
@@ -44,17 +44,17 @@ void HeldJob::prepare(const PrepareCheckpoint& order) {
   });
 }
 
-// Reports to the chief only when all shards of this ps are prepared. Until then no worker sends a mark. Suppose that a
-// mark came before its shard was prepared. The shard wouldn't know the attempt and would answer the mark at once. Then
-// the workers whose marks come later would wait for this mark in vain.
+// Reports to the chief only when all shards of this process are prepared. Until then no worker sends a mark. Suppose
+// that a mark came before its shard was prepared. The shard wouldn't know the attempt and would answer the mark at
+// once. Then the workers whose marks come later would wait for this mark in vain.
 void HeldJob::take(const ShardPrepared& prepared) {
   if (!is_at(job_->job, job_->generation, prepared.attempt)) return;
   if (attempt_.unprepared.erase(prepared.shard) == 0 || !attempt_.unprepared.empty()) return;
   say(CheckpointPrepared{job_->job, job_->generation, prepared.attempt});
 }
 
-// The chief repeats this order when it doesn't know whether the ps got it. An order to abandon an older attempt doesn't
-// end the current one.
+// The chief repeats this order when it doesn't know whether the holder got it. An order to abandon an older attempt
+// doesn't end the current one.
 void HeldJob::abandon(const AbandonCheckpoint& order) {
   if (!is_open(order.job, order.generation)) return;
   if (order.attempt >= attempt_.number) {

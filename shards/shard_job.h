@@ -1,4 +1,4 @@
-// The chief's description of a job, which all shards of the job on this ps share. It never changes.
+// The chief's description of a job, which all shards of the job on this process share. It never changes.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace disttrain::shards {
 
 class ShardOrigin {
  public:
-  // Opens the checkpoint, and checks that this ps and the chief see the same checkpoint folder. kConfig: they see
+  // Opens the checkpoint, and checks that this process and the chief see the same checkpoint folder. kConfig: they see
   // different folders, or the checkpoint is of another model or update rule. kData: they see the same folder, but the
   // checkpoint is damaged.
   static Result<ShardOrigin> open(checkpoint::Files& files, const ShardJob& job);

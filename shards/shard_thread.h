@@ -1,5 +1,5 @@
 // A thread with its own loop, and the shards that live on it. Normally it has one shard, because the chief gives a ps
-// no more shards of a job than the ps has threads. Other threads reach the shards only through run().
+// no more shards of a job than the process has threads. Other threads reach the shards only through run().
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
