@@ -4,7 +4,6 @@
 #include <iostream>
 #include <string>
 
-#include "common/check.h"
 #include "tests/sim/simulation.h"
 
 int main(int argc, char** argv) {
@@ -16,8 +15,7 @@ int main(int argc, char** argv) {
   app.add_option("--to", to, "the seed behind the last one");
   CLI::Option* one = app.add_option("--replay", replay, "runs this seed alone, and prints its trace");
   CLI11_PARSE(app, argc, argv);
-  // A failed check is a violation like others: the run names its seed and goes on.
-  disttrain::internal::on_failed_check = [](const char* sentence) { throw disttrain::sim::FailedCheck(sentence); };
+  disttrain::sim::take_failed_checks_for_violations();
   if (*one) {
     const disttrain::sim::Outcome outcome = disttrain::sim::simulate(replay, true);
     for (const std::string& line : outcome.words) std::cout << line << '\n';

@@ -12,7 +12,12 @@ namespace {
 // This test runs few seeds, so that it is short. tools/simulate runs any number of seeds.
 constexpr std::uint64_t kSeeds = 3000;
 
-TEST(Simulation, AllLawsHold) {
+class Simulation : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { take_failed_checks_for_violations(); }
+};
+
+TEST_F(Simulation, AllLawsHold) {
   int finished = 0;
   Happenings happenings{};
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -107,13 +112,13 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"a worker began its first step before its own first values were taken, and crashed", {8600322258}},
 };
 
-TEST(Simulation, SeedsThatBrokeALawOnceHoldNow) {
+TEST_F(Simulation, SeedsThatBrokeALawOnceHoldNow) {
   for (const auto& [what, seeds] : kOnceBroken)
     for (const std::uint64_t seed : seeds)
       EXPECT_EQ(simulate(seed, false).violation, "") << what << "; again: tools/simulate --replay " << seed;
 }
 
-TEST(Simulation, TheSameSeedIsTheSameStory) {
+TEST_F(Simulation, TheSameSeedIsTheSameStory) {
   for (std::uint64_t seed = 0; seed < 40; ++seed)
     ASSERT_EQ(simulate(seed, false).hash, simulate(seed, true).hash) << seed;
 }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <string>
 
+#include "common/check.h"
 #include "tests/sim/chief_node.h"
 #include "tests/sim/evaluator_node.h"
 #include "tests/sim/forks.h"
@@ -15,6 +18,10 @@
 
 namespace disttrain::sim {
 namespace {
+
+struct FailedCheck : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -687,6 +694,10 @@ class Simulation {
 };
 
 }  // namespace
+
+void take_failed_checks_for_violations() {
+  internal::on_failed_check = [](const char* sentence) { throw FailedCheck(sentence); };
+}
 
 Outcome simulate(std::uint64_t seed, bool keep_words) {
   Simulation simulation(seed, keep_words);
