@@ -24,7 +24,7 @@ def run_code(python, code):
     """Runs code that imports the package, without a worker. Returns the process with what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("DISTTRAIN_TRAINER", None)
-    return subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run([python, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
 
 
 class FakeWorker:
