@@ -51,8 +51,8 @@ void Network::arrive_hello(std::size_t from, std::uint64_t life, std::size_t to,
   const std::uint64_t id = ++last_;
   Connection& connection = connections_[id];
   // The dialler learns of the connection after `back`. No message may reach it earlier.
-  connection.sides[0] = {from, life, false, false, world_.now() + back};
-  connection.sides[1] = {to, there.life, false, false, world_.now()};
+  connection.sides[0] = {.host = from, .life = life, .last = world_.now() + back};
+  connection.sides[1] = {.host = to, .life = there.life, .last = world_.now()};
   deliver(id, {1, [id, hello](Node& node) { node.on_arrival(end_of(id, 1), hello); }, false});
   if (ghosts != 0 && world_.chance(ghosts)) {
     world_.tell(hosts_[from]->address + " gets no answer to its hello to " + there.address);
@@ -203,8 +203,8 @@ void Network::arrive(std::uint64_t id, Message message) {
   if (found == connections_.end()) return;
   Connection& connection = found->second;
   if (!message.is_close && connection.broken && connection.loses) return;
-  const Side& side = connection.sides[message.to];
-  if (side.stalled) return connection.held.push_back(std::move(message)), void();
+  Side& side = connection.sides[message.to];
+  if (side.stalled) return side.arrived.push_back(std::move(message)), void();
   run_on(side.host, side.life, [this, id, message = std::move(message)] { take(id, message); });
 }
 
@@ -238,7 +238,8 @@ void Network::release(std::uint64_t id, int side) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   found->second.sides[side].stalled = false;
-  let_through(id, found->second);
+  // Before those that are still on their way.
+  for (Message& message : std::exchange(found->second.sides[side].arrived, {})) arrive(id, std::move(message));
 }
 
 void Network::tell_broken(std::uint64_t id, int side) {

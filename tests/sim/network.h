@@ -157,21 +157,22 @@ class Network {
     bool host_down = false;
     std::deque<std::pair<std::uint64_t, std::function<void()>>> waiting;  // while paused
   };
-  struct Side {
-    std::size_t host = 0;
-    std::uint64_t life = 0;
-    bool closed = false;   // the process gets no more calls for this side
-    bool stalled = false;  // arriving messages wait
-    Instant last;          // when the newest message to this side arrives
-  };
   struct Message {
     int to = 0;
     std::function<void(Node&)> call;
     bool is_close = false;
   };
+  struct Side {
+    std::size_t host = 0;
+    std::uint64_t life = 0;
+    bool closed = false;                // the process gets no more calls for this side
+    bool stalled = false;               // arriving messages wait
+    std::vector<Message> arrived = {};  // these messages, in their order
+    Instant last = {};                  // when the newest message to this side arrives
+  };
   struct Connection {
     Side sides[2];
-    std::deque<Message> held;  // messages that wait because a link is blocked or a side is stalled
+    std::deque<Message> held;  // messages that wait because a link is blocked
     bool broken = false;
     bool loses = false;  // messages that were on their way when it broke are lost
   };
