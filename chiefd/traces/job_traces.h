@@ -32,7 +32,7 @@ class JobTraces {
   // The job has ended, so nobody records any more.
   void end(JobId job);
 
-  // What the chief does, for the trace.
+  // The trace shows these too: they are what the chief itself does.
   void note(const EventRecord& event);
   void note(const Member& from, const Evaluated& evaluated);
   void note(const FolderWork& work);

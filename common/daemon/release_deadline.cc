@@ -4,7 +4,6 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "common/daemon/clock.h"
 #include "common/format_duration.h"
 
 namespace disttrain::daemon {
@@ -31,7 +30,7 @@ ReleaseDeadline::~ReleaseDeadline() {
 void ReleaseDeadline::begin(Duration patience) {
   if (pending_++ == 0 || patience < patience_) {
     patience_ = patience;
-    checked_ = daemon::now();
+    checked_ = thread_.now();
     age_ = stood_ = Duration::zero();
     turns_ = thread_.turns();
   }
@@ -51,7 +50,7 @@ void ReleaseDeadline::answered() {
 // the time of two at most.
 void ReleaseDeadline::check() {
   if (has_missed_) return;
-  const Instant now = daemon::now();
+  const Instant now = thread_.now();
   const Duration passed = std::min(now - std::exchange(checked_, now), 2 * patience_ / kChecksPerPatience);
   const std::uint64_t turns = thread_.turns();
   age_ += passed;

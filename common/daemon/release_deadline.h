@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "common/daemon/clock.h"
 #include "common/result.h"
 #include "common/time.h"
 
@@ -32,6 +33,7 @@ class ReleaseDeadline {
     std::function<void(std::function<void()>)> post;  // runs a function on the thread, after all orders so far
     // A number that grows while the thread moves. Any thread may call it.
     std::function<std::uint64_t()> turns;
+    std::function<Instant()> now = daemon::now;
   };
 
   // Calls `on_missed` on the loop, once, with the limit that the thread has missed, to follow "the thread, which":

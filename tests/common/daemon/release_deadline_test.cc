@@ -21,7 +21,8 @@ class ReleaseDeadlineTest : public testing::Test {
  protected:
   ReleaseDeadline::Thread thread() {
     return {.post = [this](std::function<void()> order) { orders_.push_back(std::move(order)); },
-            .turns = [this] { return moves_ ? ++turns_ : turns_; }};
+            .turns = [this] { return moves_ ? ++turns_ : turns_; },
+            .now = [this] { return daemon::now() + skew_; }};
   }
   void obey_all() {
     for (const auto& order : std::exchange(orders_, {})) order();
@@ -31,6 +32,7 @@ class ReleaseDeadlineTest : public testing::Test {
   std::vector<std::function<void()>> orders_;
   bool moves_ = false;
   std::uint64_t turns_ = 0;
+  Duration skew_{};
   int missed_ = 0;
   std::string what_;
   const std::function<void(const std::string&)> on_missed_ = [this](const std::string& what) {
@@ -85,7 +87,7 @@ TEST_F(ReleaseDeadlineTest, ShorterPatienceHoldsForAnEarlierReleaseToo) {
 
 TEST_F(ReleaseDeadlineTest, ShorterPatienceBeginsWithItsOwnRelease) {
   deadline_.begin(hours(1));
-  std::this_thread::sleep_for(milliseconds(20));  // longer than the patience that follows
+  skew_ = milliseconds(20);  // longer than the patience that follows
   deadline_.begin(milliseconds(10));
   EXPECT_EQ(missed_, 0) << "the thread hasn't had its 10 ms yet";
   loop_.run();
@@ -94,8 +96,8 @@ TEST_F(ReleaseDeadlineTest, ShorterPatienceBeginsWithItsOwnRelease) {
 
 TEST_F(ReleaseDeadlineTest, ProcessThatWasSuspendedIsNotHung) {
   deadline_.begin(milliseconds(10));
-  std::this_thread::sleep_for(milliseconds(20));  // the whole process, as after SIGSTOP
-  loop_.run_one();                                // the check that was due meanwhile
+  skew_ = milliseconds(20);  // the whole process stands still, as after SIGSTOP
+  loop_.run_one();           // the check that was due meanwhile
   EXPECT_EQ(missed_, 0) << "the thread had no time either";
   obey_all();
   loop_.run();

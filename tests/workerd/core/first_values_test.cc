@@ -4,14 +4,21 @@
 namespace disttrain::workerd {
 namespace {
 
+class FirstValuesOfAWorker : public WorkerCoreTest {
+ protected:
+  void ask_for_values(ShardId shard) {
+    Acknowledge asks;
+    asks.wants_values = true;
+    give(AcknowledgeArrived{shard, asks});
+  }
+};
+
 // The shards ask for first values while the first pull waits.
-TEST_F(WorkerCoreTest, FirstValuesAreLoadedOnceAndSentToEveryShardThatAsks) {
+TEST_F(FirstValuesOfAWorker, FirstValuesAreLoadedOnceAndSentToEveryShardThatAsks) {
   begin();
   const auto pulls = take<SendPull>();
-  Acknowledge asks;
-  asks.wants_values = true;
-  give(AcknowledgeArrived{ShardId(0), asks});
-  give(AcknowledgeArrived{ShardId(1), asks});
+  ask_for_values(ShardId(0));
+  ask_for_values(ShardId(1));
   EXPECT_EQ(take<LoadValues>().size(), 1U);
   EXPECT_TRUE(take<SendPush>().empty());
   give(ValuesLoaded{});
@@ -31,11 +38,9 @@ TEST_F(WorkerCoreTest, FirstValuesAreLoadedOnceAndSentToEveryShardThatAsks) {
   EXPECT_EQ(take<SendPush>().front().sequence, Sequence(3)) << "the values took frames 1 and 2";
 }
 
-TEST_F(WorkerCoreTest, FirstValuesThatAChannelLostAreSentAgain) {
+TEST_F(FirstValuesOfAWorker, FirstValuesThatAChannelLostAreSentAgain) {
   begin();
-  Acknowledge asks;
-  asks.wants_values = true;
-  give(AcknowledgeArrived{ShardId(0), asks});
+  ask_for_values(ShardId(0));
   give(ValuesLoaded{});
   EXPECT_EQ(take<SendPush>().size(), 2U);
   give(ChannelLost{ShardId(0), "cut"});
@@ -43,21 +48,19 @@ TEST_F(WorkerCoreTest, FirstValuesThatAChannelLostAreSentAgain) {
   auto again = take<SendPush>();
   ASSERT_EQ(again.size(), 1U) << "the shard has taken the first frame";
   EXPECT_EQ(again[0].sequence, Sequence(2));
-  give(AcknowledgeArrived{ShardId(0), asks});
+  ask_for_values(ShardId(0));
   EXPECT_TRUE(take<SendPush>().empty()) << "they are on their way";
 }
 
 // A worker with a lower rank has joined, and the shards have taken its values. So they answer the pull, although frames
 // of this worker are still on their way.
-TEST_F(WorkerCoreTest, FirstStepWaitsUntilItsOwnValuesAreTaken) {
+TEST_F(FirstValuesOfAWorker, FirstStepWaitsUntilItsOwnValuesAreTaken) {
   for (const ClipKind clip : {ClipKind::kNone, ClipKind::kGlobalNorm}) {
     facts_.config.train.clip = {clip, 1.0};
     actions_.clear();
     begin();
     const auto pulls = take<SendPull>();
-    Acknowledge asks;
-    asks.wants_values = true;
-    give(AcknowledgeArrived{ShardId(0), asks});
+    ask_for_values(ShardId(0));
     give(ValuesLoaded{});
     EXPECT_EQ(take<SendPush>().size(), 2U);
     for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
@@ -71,12 +74,10 @@ TEST_F(WorkerCoreTest, FirstStepWaitsUntilItsOwnValuesAreTaken) {
   }
 }
 
-TEST_F(WorkerCoreTest, MarkOfACheckpointFollowsItsOwnValues) {
+TEST_F(FirstValuesOfAWorker, MarkOfACheckpointFollowsItsOwnValues) {
   begin();
   const auto pulls = take<SendPull>();
-  Acknowledge asks;
-  asks.wants_values = true;
-  give(AcknowledgeArrived{ShardId(0), asks});
+  ask_for_values(ShardId(0));
   give(ValuesLoaded{});
   EXPECT_EQ(take<SendPush>().size(), 2U);
   for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
@@ -87,12 +88,10 @@ TEST_F(WorkerCoreTest, MarkOfACheckpointFollowsItsOwnValues) {
   EXPECT_EQ(take<Compute>().size(), 1U);
 }
 
-TEST_F(WorkerCoreTest, StallOfItsOwnValuesNamesTheShard) {
+TEST_F(FirstValuesOfAWorker, StallOfItsOwnValuesNamesTheShard) {
   begin();
   const auto pulls = take<SendPull>();
-  Acknowledge asks;
-  asks.wants_values = true;
-  give(AcknowledgeArrived{ShardId(0), asks});
+  ask_for_values(ShardId(0));
   give(ValuesLoaded{});
   for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
   make_batches_ready();
@@ -102,12 +101,10 @@ TEST_F(WorkerCoreTest, StallOfItsOwnValuesNamesTheShard) {
   EXPECT_NE(failed[0].error.message.find("shard 0 (ps/0)"), std::string::npos) << failed[0].error.message;
 }
 
-TEST_F(WorkerCoreTest, FirstValuesThatAreLoadedTooLateAreNotSent) {
+TEST_F(FirstValuesOfAWorker, FirstValuesThatAreLoadedTooLateAreNotSent) {
   begin();
   const auto pulls = take<SendPull>();
-  Acknowledge asks;
-  asks.wants_values = true;
-  give(AcknowledgeArrived{ShardId(0), asks});
+  ask_for_values(ShardId(0));
   for (const SendPull& pull : pulls) answer_pull(pull, Step(0));
   make_batches_ready();
   EXPECT_TRUE(take<Compute>().empty()) << "they are being written to the gradient buffer";
@@ -120,11 +117,9 @@ TEST_F(WorkerCoreTest, FirstValuesThatAreLoadedTooLateAreNotSent) {
   for (const SendPush& send : sent) EXPECT_FALSE(send.push.initial);
 }
 
-TEST_F(WorkerCoreTest, FirstValuesInTheMiddleOfTheTrainingAreAnError) {
+TEST_F(FirstValuesOfAWorker, FirstValuesInTheMiddleOfTheTrainingAreAnError) {
   begin_and_pull();
-  Acknowledge asks;
-  asks.wants_values = true;
-  give(AcknowledgeArrived{ShardId(0), asks});
+  ask_for_values(ShardId(0));
   ASSERT_EQ(take<Fail>().size(), 1U);
 }
 
