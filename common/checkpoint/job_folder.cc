@@ -459,8 +459,12 @@ Status begin_attempt(Files& files, const std::string& job_folder, Generation gen
 Result<std::string> commit(Files& files, const std::string& job_folder, Manifest manifest) {
   const std::string attempt = attempt_path(job_folder, manifest.generation, manifest.attempt);
   const std::string path = job_folder + "/" + checkpoint_name(manifest.generation, manifest.step);
-  if (files.open(path + "/" + kManifestName)) {
-    const Result<bool> intact = is_intact(files, path);
+  const Result<EntryKind> there = files.kind_of(path);
+  if (!there) return tl::unexpected(there.error());
+  // It may be a folder that has lost its manifest, or no folder at all. The rename would fail because of either.
+  if (*there != EntryKind::kNone) {
+    const bool may_be_folder = *there == EntryKind::kFolder || *there == EntryKind::kLink;
+    const Result<bool> intact = may_be_folder ? is_intact(files, path) : Result<bool>(false);
     if (!intact.has_value()) return tl::unexpected(intact.error());
     if (*intact) {
       // The commit that renamed it may have ended before its name was durable: the sync failed, or the process died.

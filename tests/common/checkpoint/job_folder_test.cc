@@ -273,6 +273,22 @@ TEST_F(JobFolderTest, SecondCommitOfTheSameStepTakesThePlaceOfADamagedOne) {
   EXPECT_EQ(list_set_aside(files_, "/job")->size(), 1u);
 }
 
+TEST_F(JobFolderTest, SecondCommitOfTheSameStepTakesThePlaceOfOneWithoutManifest) {
+  const std::string path = saved(1, 10);
+  ASSERT_TRUE(files_.remove_file(path + "/MANIFEST.json"));
+  EXPECT_EQ(saved(1, 10), path);
+  EXPECT_EQ(newest_step(), 10u);
+  EXPECT_TRUE(is_set_aside(files_, path));
+}
+
+TEST_F(JobFolderTest, CommitTakesThePlaceOfAFile) {
+  const std::string path = saved(1, 10);
+  ASSERT_TRUE(remove_all(files_, path));
+  ASSERT_TRUE(files_.create(path));
+  EXPECT_EQ(saved(1, 10), path);
+  EXPECT_EQ(newest_step(), 10u);
+}
+
 TEST_F(JobFolderTest, TokenThatCannotBeReadIsNoOtherFolder) {
   ASSERT_TRUE(write_token(files_, "/job", 7));
   EXPECT_TRUE(check_token(files_, "/job", 7));
