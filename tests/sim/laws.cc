@@ -169,7 +169,8 @@ const Decision* Laws::decision_of(const RunId& run, Step step) const {
 
 void Laws::cut(const RunId& run, std::uint64_t attempt, ShardId shard, CutTaken cut) {
   auto& [newest, shards] = cuts_[run];
-  if (attempt != newest) shards.clear();
+  if (attempt < newest) return;  // a shard that was paused may cut for an attempt that was abandoned meanwhile
+  if (attempt > newest) shards.clear();
   newest = attempt;
   if (shard.value == 0) cut.batches = batches_[run];
   shards[shard] = std::move(cut);

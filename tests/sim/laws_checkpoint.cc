@@ -126,6 +126,7 @@ void Laws::adds_up(const chiefd::CommitAttempt& commit, const RunId& run, const 
   visited_of_[path] = static_cast<double>(sum);
   if (commit.config.train.mode == Mode::kSync) return;
   const auto& cuts = cuts_[run].second;
+  if (!cuts.contains(ShardId(0))) return;  // is_as_cut() has found this
   std::map<ShardId, const TakenByWorker*> shards;
   for (const auto& [shard, cut] : cuts) shards[shard] = &cut.taken;
   are_whole(run, shards, path);

@@ -110,6 +110,8 @@ const std::map<std::string, std::vector<std::uint64_t>> kOnceBroken = {
     {"workers that had finished didn't count for job.min_workers", {9112084}},
     {"an order to cut was lost, because a shard had no link to the pacer yet", {9207858}},
     {"a worker began its first step before its own first values were taken, and crashed", {8600322258}},
+    {"a checkpoint that had lost its manifest kept its name, and the job couldn't take the last one", {8900315707}},
+    {"the laws forgot the cuts of an attempt when a shard cut for an attempt before it", {8900518911}},
 };
 
 TEST_F(Simulation, SeedsThatBrokeALawOnceHoldNow) {

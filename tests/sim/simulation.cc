@@ -705,6 +705,8 @@ Outcome simulate(std::uint64_t seed, bool keep_words) {
     return simulation.run();
   } catch (const FailedCheck& failed) {
     return simulation.broken(failed.what());
+  } catch (const std::exception& thrown) {
+    return simulation.broken(std::string("an exception: ") + thrown.what());
   }
 }
 
