@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -152,6 +153,8 @@ Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::s
   if (!json.is_object()) return fail(ErrorCode::kData, path + " isn't JSON: it is damaged");
   try {
     return kept_of(json, folder);
+  } catch (const std::bad_alloc&) {
+    throw;  // says nothing about the file
   } catch (const std::exception& error) {
     return fail(ErrorCode::kData, path + " is damaged: " + error.what());
   }

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kMaxEvaluationsBytes = std::uint64_t{1} << 20;
 // this function returns. Infinite values are left out.
 std::string encode_evaluations(const KeptEvaluations& kept);
 // `folder` is the job's folder. Paths of checkpoints are then below this folder, and short enough for the journal.
-// Fails with kData.
+// Fails with kData. Throws std::bad_alloc: then the text may be intact.
 Result<KeptEvaluations> decode_evaluations(const std::string& text, const std::string& folder);
 // Reads the checkpoint and its value from the metadata of best.safetensors (KeepBest), for a folder that has lost
 // evaluations.json. `folder`, errors: as above.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "common/bounded_json.h"
@@ -340,6 +341,8 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
     manifest.job_toml = text_of(json, "job_toml");
     check(manifest);
     return manifest;
+  } catch (const std::bad_alloc&) {
+    throw;  // says nothing about the file, which would be set aside as damaged
     // Catches the exceptions of nlohmann's library and of the functions above. The file may contain anything.
   } catch (const std::exception& error) {
     return fail(ErrorCode::kData, path + " isn't a valid manifest: " + error.what());

@@ -112,7 +112,8 @@ std::vector<VariableEntry> variables_of(const Layout& layout);
 std::string to_json(const Manifest& manifest);
 // Checks everything in a manifest that later code relies on. Fails with kConfig if the manifest's format is newer than
 // kFormat, and with kData if it isn't JSON, its checksum is wrong or its sizes are inconsistent. All numbers of an
-// accepted manifest are safe to use as indices. `path` is used only in messages.
+// accepted manifest are safe to use as indices. `path` is used only in messages. Throws std::bad_alloc: then the
+// manifest may be intact.
 Result<Manifest> parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace disttrain::checkpoint
