@@ -2,16 +2,20 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/bounds.h"
 #include "common/config/reader/keys.h"
+#include "common/printable.h"
 
 namespace disttrain::config {
 
 namespace {
 
 constexpr std::size_t kMostWords = 1 << 16;
+// The columns of a model have names of at most kMaxTextBytes. One of them may be NAME_length (with_length).
+constexpr std::size_t kMostNameBytes = kMaxTextBytes - std::string_view("_length").size();
 constexpr std::int64_t kMostTokens = 1 << 24;
 constexpr std::int64_t kMostHash = 1 << 24;
 constexpr std::int64_t kMostCount = std::numeric_limits<std::uint32_t>::max();
@@ -79,7 +83,7 @@ Keys column_keys(ColumnSection& column) {
        "category or boundaries: makes a number of each of its values: 1 for the record's value, 0 for all others"},
       {"strip", not_if_empty(text(column.strip), column.strip),
        "label: these characters are removed from the end of a word"},
-      {"shape", if_set(integers(column.shape, 1, 1 << 24), [&column] { return !column.shape.empty(); }),
+      {"shape", if_set(integers(column.shape, 1, 1 << 24, kMaxDimensions), [&column] { return !column.shape.empty(); }),
        "numeric: the shape of a record's values; without it, one value. image, required: channels (1 or 3), height, "
        "width"},
       {"crop", if_set(boolean(column.crop), [&column] { return column.crop; }),
@@ -142,6 +146,14 @@ Field data_columns(std::vector<ColumnSection>& to) {
                                     path +
                                         " has a column with the empty name \"\"; give it a name, or leave it out if "
                                         "the model doesn't take it");
+                     continue;
+                   }
+                   if (entry.key.size() > kMostNameBytes || !is_printable(entry.key)) {
+                     reading.refuse(entry.key_at, path,
+                                    path + " has the column " + quoted(std::string(cut_text(entry.key, 60))) +
+                                        (entry.key.size() > 60 ? "..." : "") + "; expected a name of at most " +
+                                        std::to_string(kMostNameBytes) + " bytes, " + kPrintableWords +
+                                        ": give it another name, and set its key from to the name in the data files");
                      continue;
                    }
                    if (entry.value.as<TomlValue::Table>() == nullptr) {

@@ -340,7 +340,7 @@ Keys evaluate_keys(EvaluateSection& evaluate) {
        "evaluate an exponential moving average (EMA) of the parameters, in which an update's parameters have the "
        "weight "
        "1 - average; 0 = the parameters themselves"},
-      {"metric", text(evaluate.metric),
+      {"metric", printable_name(evaluate.metric),
        "the metric that stop_after and keep_best look at: \"loss\", or one of the model"},
       {"better",
        choice<Better>(evaluate.better,

@@ -6,6 +6,7 @@
 
 #include "common/bounds.h"
 #include "common/nearest_word.h"
+#include "common/printable.h"
 
 namespace disttrain::config {
 
@@ -195,6 +196,11 @@ Field text(std::string& to) {
   return text_of(to, kString, [](const std::string&) { return true; });
 }
 
+Field printable_name(std::string& to) {
+  return text_of(to, std::string("a name ") + kPrintableWords,
+                 [](const std::string& name) { return is_printable(name); });
+}
+
 Field texts(std::vector<std::string>& to, std::size_t most, std::size_t least) {
   const std::string expected = "a list of strings";
   return Field{expected,
@@ -253,6 +259,9 @@ Field text_map(std::map<std::string, std::string>& to, const std::string& expect
                        std::max(name->size(), entry.key.size()) > kMaxTextBytes)
                      return refuse_value(entry.value, path + "." + entry.key,
                                          "a name of at most " + std::to_string(kMaxTextBytes) + " bytes", reading);
+                   if (!is_printable(*name) || !is_printable(entry.key))
+                     return refuse_value(entry.value, path + "." + entry.key,
+                                         std::string("two names ") + kPrintableWords, reading);
                    to[entry.key] = *name;
                  }
                },
@@ -336,27 +345,31 @@ Field reals(std::vector<double>& to, Range range) {
                }};
 }
 
-Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most) {
+Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most, std::size_t most_items) {
   const std::string expected = "a list of integers, each from " + std::to_string(least) + " to " + std::to_string(most);
-  return Field{expected,
-               [&to, expected, least, most](const TomlValue& value, const std::string& path, Reading& reading) {
-                 const auto* items = value.as<TomlValue::Array>();
-                 if (items == nullptr) return refuse_value(value, path, expected, reading);
-                 std::vector<std::uint32_t> numbers;
-                 for (const TomlValue& item : *items) {
-                   const auto* number = item.as<std::int64_t>();
-                   if (number == nullptr || *number < least || *number > most)
-                     return refuse_value(item, path + "[" + std::to_string(numbers.size()) + "]",
-                                         internal::integer_range(least, most), reading);
-                   numbers.push_back(static_cast<std::uint32_t>(*number));
-                 }
-                 to = std::move(numbers);
-               },
-               [&to] {
-                 TomlValue::Array items;
-                 for (std::uint32_t number : to) items.push_back(toml(std::int64_t{number}));
-                 return std::optional(TomlValue{std::move(items), {}});
-               }};
+  return Field{
+      expected,
+      [&to, expected, least, most, most_items](const TomlValue& value, const std::string& path, Reading& reading) {
+        const auto* items = value.as<TomlValue::Array>();
+        if (items == nullptr) return refuse_value(value, path, expected, reading);
+        if (items->size() > most_items)
+          return refuse_value(value, path, expected + ", and at most " + std::to_string(most_items) + " of them",
+                              reading);
+        std::vector<std::uint32_t> numbers;
+        for (const TomlValue& item : *items) {
+          const auto* number = item.as<std::int64_t>();
+          if (number == nullptr || *number < least || *number > most)
+            return refuse_value(item, path + "[" + std::to_string(numbers.size()) + "]",
+                                internal::integer_range(least, most), reading);
+          numbers.push_back(static_cast<std::uint32_t>(*number));
+        }
+        to = std::move(numbers);
+      },
+      [&to] {
+        TomlValue::Array items;
+        for (std::uint32_t number : to) items.push_back(toml(std::int64_t{number}));
+        return std::optional(TomlValue{std::move(items), {}});
+      }};
 }
 
 std::vector<KeyDoc> describe(const Keys& keys) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/config/reader/problems.h"
+#include "common/config/reader/toml_bounds.h"
 #include "common/config/reader/toml_tree.h"
 #include "common/time.h"
 
@@ -83,7 +84,12 @@ void suggest_other_sections(const std::vector<std::string>& all_names, Reading& 
 
 // The types.
 
+// Completes "a name": what is_printable() asks of it.
+inline constexpr char kPrintableWords[] = "without characters that are invisible or turn the direction of the text";
+
 Field text(std::string& to);
+// A name, which may be shown to people and travels in messages: at most kMaxTextBytes, and is_printable().
+Field printable_name(std::string& to);
 Field text_of(std::string& to, std::string expected, std::function<bool(const std::string&)> fits);
 Field address(std::string& to);         // host:port with a port from 1 to 65535; an IPv6 host as in [::1]:7100
 Field size_or_auto(std::uint64_t& to);  // "auto" = 0, or "8GiB"
@@ -115,10 +121,12 @@ Field boolean(bool& to);
 Field texts(std::vector<std::string>& to, std::size_t most, std::size_t least = 0);
 // `field`, but write() leaves the key out while `value` is empty.
 Field not_if_empty(Field field, const std::string& value);
-// { "key" = "value", ... }, both not empty.
+// { "key" = "value", ... }, both a printable_name() that isn't empty.
 Field text_map(std::map<std::string, std::string>& to, const std::string& expected);
 Field reals(std::vector<double>& to, Range range);  // each as in real()
-Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most);
+// A list of at most `most_items`; by default as many as a file can have (kMaxTomlItems).
+Field integers(std::vector<std::uint32_t>& to, std::int64_t least, std::int64_t most,
+               std::size_t most_items = kMaxTomlItems);
 
 // `later` has words that a later version will support. They are refused with a message that says so.
 template <typename E>
