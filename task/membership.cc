@@ -64,7 +64,12 @@ transport::ChiefLink::Handlers Membership::link_handlers() {
           .on_message = [this](const wire::ControlMessage& message) { on_message(message); },
           .on_refused = [this](const Error& why) { handlers_.on_refused(why); },
           .on_away = [this](const std::string& why) { on_away(why); },
-          .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); }};
+          .on_unsent = [this](const Error& why) { log_.error("can't tell the chief: " + why.message); },
+          .on_unread =
+              [this](const Error& why) {
+                log_.error("dropped a message of the chief: " + why.message +
+                           "; does the chief run the same version of disttrain?");
+              }};
 }
 
 // ---- the chief

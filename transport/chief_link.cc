@@ -119,6 +119,10 @@ void ChiefLink::on_message(wire::ControlMessage message) {
   handlers_.on_message(std::move(message));
 }
 
+void ChiefLink::on_dropped(const Error& why) {
+  if (std::exchange(said_unread_, why.message) != why.message) handlers_.on_unread(why);
+}
+
 void ChiefLink::tell(wire::ControlMessage message) {
   if (is_said_again(message)) {
     if (!has_room()) return;

@@ -45,6 +45,9 @@ class ChiefLink final : private ControlHandler {
     std::function<void(const std::string& why)> on_away;
     // The link has dropped a message, because it was too big for any frame.
     std::function<void(const Error& why)> on_unsent;
+    // The link has dropped a message of the chief that it can't read. Called once while the reason stays the same,
+    // because the chief repeats its orders.
+    std::function<void(const Error& why)> on_unread;
   };
 
   // How many reports may wait while no chief is connected. If there are more, the link drops the oldest.
@@ -98,6 +101,7 @@ class ChiefLink final : private ControlHandler {
  private:
   void on_answer(const wire::HelloAnswer& answer) override;
   void on_message(wire::ControlMessage message) override;
+  void on_dropped(const Error& why) override;
   void on_closed(const Error& why) override { lost(why.message); }
 
   void dial();
@@ -123,6 +127,7 @@ class ChiefLink final : private ControlHandler {
   bool open_ = false;
   bool said_away_ = false;
   std::string said_refusal_;  // the last refusal that was logged since the task was registered
+  std::string said_unread_;   // why the last message that on_unread() told of was dropped
   std::deque<wire::ControlMessage> waiting_;
   ClockEstimate clock_;
   std::unique_ptr<ControlLink> connection_;

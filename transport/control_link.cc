@@ -44,14 +44,18 @@ void ControlLink::on_frame(const wire::FrameHeader& header, Bytes control, Bytes
   if (header.type == wire::FrameType::kWelcome || header.type == wire::FrameType::kRefused) {
     const auto answer = wire::decode_hello_answer(header.type, control);
     if (answer) return handler_.on_answer(*answer);
-    ++dropped_;
-    return;
+    return drop(answer.error());
   }
   auto message = wire::decode_control(header.type, control, payload);
   if (message)
     handler_.on_message(std::move(*message));
   else
-    ++dropped_;
+    drop(message.error());
+}
+
+void ControlLink::drop(const Error& why) {
+  ++dropped_;
+  handler_.on_dropped(why);  // may destroy this link
 }
 
 Result<Hello> hello_of(const Arrival& arrival) {

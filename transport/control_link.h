@@ -30,6 +30,9 @@ class ControlHandler {
   // The answer to the hello. Only the end that has dialled gets this call, as its first one.
   virtual void on_answer(const wire::HelloAnswer& answer) = 0;
   virtual void on_message(wire::ControlMessage message) = 0;
+  // A received frame was dropped, because this version doesn't know or can't decode it. An end that may drop messages
+  // in silence needn't implement this function.
+  virtual void on_dropped(const Error&) {}
   // The connection is closed. This is the last call and comes exactly once, but not after close(); see
   // ConnectionHandler.
   virtual void on_closed(const Error& why) = 0;
@@ -49,7 +52,7 @@ class ControlLink final : private ConnectionHandler {
   const std::string& peer() const { return connection_->peer(); }
   // Number of bytes that wait to be sent. The owner must limit this number, because a peer may stop reading.
   std::size_t queued_bytes() const { return connection_->queued_bytes(); }
-  // Number of received frames that were dropped, because this version doesn't know or can't decode them.
+  // Number of received frames that were dropped; see ControlHandler::on_dropped().
   std::uint64_t dropped() const { return dropped_; }
 
  private:
@@ -59,6 +62,7 @@ class ControlLink final : private ConnectionHandler {
   void on_closed(const Error& why) override { handler_.on_closed(why); }
 
   void send_frame(wire::FrameType type, Bytes control, Bytes payload);
+  void drop(const Error& why);
 
   const std::unique_ptr<Connection> connection_;
   ControlHandler& handler_;

@@ -26,7 +26,8 @@ class ChiefLinkTest : public testing::Test {
                .on_message = [this](const wire::ControlMessage& message) { heard_.push_back(message); },
                .on_refused = [this](const Error& why) { refused_ = why; },
                .on_away = [this](const std::string& why) { away_.push_back(why); },
-               .on_unsent = [](const Error& why) { FAIL() << why.message; }}) {}
+               .on_unsent = [](const Error& why) { FAIL() << why.message; },
+               .on_unread = [this](const Error& why) { unread_.push_back(why.message); }}) {}
 
   static Hello hello() {
     Hello hello;
@@ -53,6 +54,7 @@ class ChiefLinkTest : public testing::Test {
   std::vector<wire::ControlMessage> heard_;
   std::optional<Error> refused_;
   std::vector<std::string> away_;
+  std::vector<std::string> unread_;
   ChiefLink link_;
 };
 
@@ -224,6 +226,21 @@ TEST_F(ChiefLinkTest, TemporaryRefusalIsDialledAgainAndAnyOtherEndsIt) {
   ASSERT_TRUE(until([&] { return refused_.has_value(); }));
   EXPECT_EQ(refused_->code, ErrorCode::kConfig);
   EXPECT_NE(refused_->message.find("another cluster"), std::string::npos);
+}
+
+TEST_F(ChiefLinkTest, MessageThatCannotBeReadIsToldOnceAndTheLinkGoesOn) {
+  start_chief();
+  link_.open();
+  ASSERT_TRUE(until([&] { return link_.is_registered(); }));
+  JobConfig job;
+  job.evaluate.metric = "a\u202Eb";
+  EvaluateCheckpoint order;
+  order.config = std::make_shared<const JobConfig>(job);
+  for (int times = 0; times < 2; ++times) ASSERT_TRUE(chief_->link->send(order));  // the chief repeats its orders
+  ASSERT_TRUE(chief_->link->send(JobClosed{JobId(3)}));
+  ASSERT_TRUE(until([&] { return heard_.size() == 1; }));
+  ASSERT_EQ(unread_.size(), 1u);
+  EXPECT_NE(unread_.front().find("metric isn't printable"), std::string::npos) << unread_.front();
 }
 
 TEST_F(ChiefLinkTest, RefusalThatEndsIsNotDialledAgainWhateverItsCode) {
