@@ -88,7 +88,7 @@ class LocalDisk final : public JournalDisk {
  public:
   LocalDisk(std::string directory, Descriptor lock) : directory_(std::move(directory)), lock_(std::move(lock)) {}
 
-  Result<std::optional<std::vector<std::byte>>> read(const std::string& name) override {
+  Result<std::optional<std::vector<std::byte>>> read(const std::string& name, std::uint64_t most) override {
     const std::string path = path_of(name);
     const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd.get() < 0 && errno == ENOENT) return std::nullopt;
@@ -98,13 +98,17 @@ class LocalDisk final : public JournalDisk {
     if (!S_ISREG(about.st_mode))
       return fail(ErrorCode::kConfig,
                   path + " isn't a regular file: move it away, or set chief.state_directory to another folder");
+    const auto size = static_cast<std::uint64_t>(about.st_size);
+    if (size > most) return tl::unexpected(too_large_file(path, most));
     std::vector<std::byte> bytes;
+    bytes.reserve(size);
     std::array<std::byte, 65536> chunk;
     while (true) {
       const ssize_t got = ::read(fd.get(), chunk.data(), chunk.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failed("read", path);
       if (got == 0) return bytes;
+      if (static_cast<std::uint64_t>(got) > most - bytes.size()) return tl::unexpected(too_large_file(path, most));
       bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
     }
   }
@@ -180,6 +184,12 @@ Result<Descriptor> lock(const std::string& directory) {
 }
 
 }  // namespace
+
+Error too_large_file(const std::string& path, std::uint64_t most) {
+  return Error{ErrorCode::kConfig, path + " has more than the " + std::to_string(most) +
+                                       " bytes that such a file of a chief may have: move it away and put back a copy "
+                                       "of the chief's own file, or set chief.state_directory to another folder"};
+}
 
 Result<std::unique_ptr<JournalDisk>> open_journal_disk(const std::string& directory) {
   if (Status made = make_folder(directory); !made) return tl::unexpected(made.error());

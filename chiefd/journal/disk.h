@@ -29,8 +29,9 @@ struct Piece {
 class JournalDisk {
  public:
   virtual ~JournalDisk() = default;
-  // The content of the file. None: there is no file of this name.
-  virtual Result<std::optional<std::vector<std::byte>>> read(const std::string& name) = 0;
+  // The content of the file. None: there is no file of this name. Fails with kConfig if it has more than `most` bytes,
+  // and takes no memory for them.
+  virtual Result<std::optional<std::vector<std::byte>>> read(const std::string& name, std::uint64_t most) = 0;
   // Creates a file with these bytes, in place of any file of this name. The name isn't durable yet.
   virtual Status create(const std::string& name, std::span<const std::byte> bytes) = 0;
   // Writes to a file that this object has created. The pieces may reach the disk in any order.
@@ -44,6 +45,9 @@ class JournalDisk {
   // The file's path, for messages.
   virtual std::string path_of(const std::string& name) const = 0;
 };
+
+// The error of JournalDisk::read() for a file that is too large.
+Error too_large_file(const std::string& path, std::uint64_t most);
 
 // Opens a folder of this host's file system, and makes the folder if it is missing. The returned object holds the
 // folder's lock until it is destroyed. Fails with kConfig if another chief holds the lock; the message has the process

@@ -40,11 +40,11 @@ std::optional<std::string> harm_beside(const Found& found) {
 
 Result<Found> look(JournalDisk& disk) {
   Found found;
-  Result<MaybeBytes> mark = disk.read(kMark);
+  Result<MaybeBytes> mark = disk.read(kMark, kMaxMarkBytes);
   if (!mark.has_value()) return tl::unexpected(mark.error());
   found.mark_bytes = std::move(*mark);
   if (found.mark_bytes) found.mark = decode_mark(*found.mark_bytes);
-  Result<MaybeBytes> journal = disk.read(kJournal);
+  Result<MaybeBytes> journal = disk.read(kJournal, kMaxJournalBytes);
   if (!journal.has_value()) return tl::unexpected(journal.error());
   found.journal = std::move(*journal);
   if (found.journal) {
@@ -154,7 +154,7 @@ Result<JournalFile::Salvaged> JournalFile::salvage(std::unique_ptr<JournalDisk> 
     if (!*bytes) continue;
     for (int number = 1;; ++number) {
       const std::string aside = std::string(name) + ".damaged-" + std::to_string(number);
-      const Result<MaybeBytes> other = disk->read(aside);
+      const Result<MaybeBytes> other = disk->read(aside, kMaxJournalBytes);
       if (!other.has_value()) return tl::unexpected(other.error());
       if (*other) continue;
       if (Status kept = disk->create(aside, **bytes); !kept) return tl::unexpected(kept.error());

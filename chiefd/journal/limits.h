@@ -25,6 +25,11 @@ inline constexpr std::size_t kMaxJournalTextBytes = 4096;
 inline constexpr std::size_t kMaxJournalTomlBytes = wire::kMaxBlobBytes;
 // The most leases that one record can list as not used up.
 inline constexpr std::size_t kMaxOpenGrants = 1 << 20;
+// The longest file of a journal that a chief reads; it takes as much memory. A journal grows to five times the state
+// that it holds. So this is enough for 40 jobs with the longest description, and for any number of usual ones.
+inline constexpr std::uint64_t kMaxJournalBytes = std::uint64_t{16} << 30;
+// The longest mark that a chief reads. A mark has 32 bytes; one of another length is damaged, and is written again.
+inline constexpr std::uint64_t kMaxMarkBytes = 4096;
 // The longest batch that fits into a copy.
 inline constexpr std::size_t kMaxCopiedBytes = (16 << 10) - 24;
 

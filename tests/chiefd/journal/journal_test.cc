@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "chiefd/journal/codec.h"
+#include "chiefd/journal/limits.h"
 
 namespace disttrain::chiefd {
 namespace {
@@ -199,6 +200,25 @@ TEST_F(JournalTest, ForeignFileIsNotOverwritten) {
   replace("something of a user's that is longer than a header");
   EXPECT_EQ(open_error().code, ErrorCode::kData);
   EXPECT_EQ(content().substr(0, 9), "something");
+}
+
+TEST_F(JournalTest, FilesThatNoChiefHasWrittenAreRefusedBeforeTheyFillTheMemory) {
+  {
+    JournalFile::Opened opened = open();
+    append(opened, TermRecord{JournalId(77), Term(1), Incarnation(5)});  // makes the mark, too
+  }
+  const std::string ours = content();
+  for (const auto& [name, most] : {std::pair("journal", kMaxJournalBytes), std::pair("journal.mark", kMaxMarkBytes)}) {
+    const std::string large = directory_ + "/" + name;
+    const std::uint64_t size = std::filesystem::file_size(large);
+    std::filesystem::resize_file(large, most + 1);  // a hole, which takes no space
+    const Error error = open_error();
+    EXPECT_EQ(error.code, ErrorCode::kConfig);
+    EXPECT_NE(error.message.find(large + " has more than the " + std::to_string(most) + " bytes"), std::string::npos)
+        << error.message;
+    std::filesystem::resize_file(large, size);
+  }
+  EXPECT_EQ(content(), ours) << "nothing was changed";
 }
 
 TEST_F(JournalTest, SecondChiefOnOneDirectoryIsRefused) {

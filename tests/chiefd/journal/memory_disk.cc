@@ -18,10 +18,11 @@ class MemoryJournalDisk final : public JournalDisk {
   explicit MemoryJournalDisk(JournalPlatter& platter) : platter_(platter) { platter_.is_locked_ = true; }
   ~MemoryJournalDisk() override { platter_.is_locked_ = false; }
 
-  Result<std::optional<std::vector<std::byte>>> read(const std::string& name) override {
+  Result<std::optional<std::vector<std::byte>>> read(const std::string& name, std::uint64_t most) override {
     if (Status ok = platter_.check(Op::kRead, name); !ok) return tl::unexpected(ok.error());
     const auto file = platter_.names_.find(name);
     if (file == platter_.names_.end()) return std::nullopt;
+    if (file->second->size() > most) return tl::unexpected(too_large_file(path_of(name), most));
     return *file->second;
   }
   Status create(const std::string& name, std::span<const std::byte> bytes) override {
