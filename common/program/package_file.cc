@@ -66,15 +66,19 @@ class Inflater {
   bool add(std::span<Bytef> piece, std::uint64_t max_bytes, const Take& take) {
     stream_.next_in = piece.data();
     stream_.avail_in = static_cast<uInt>(piece.size());
-    while (is_good_ && stream_.avail_in > 0) {
+    // A full output may have left some content in zlib, also after the last byte of the piece.
+    bool may_have_more = !piece.empty();
+    while (is_good_ && may_have_more) {
       stream_.next_out = out_.data();
       stream_.avail_out = static_cast<uInt>(out_.size());
       const int result = inflate(&stream_, Z_NO_FLUSH);
       const std::size_t given = out_.size() - stream_.avail_out;
       if (stream_.total_out > max_bytes) return is_good_ = false;
       take(std::span<const Bytef>(out_).first(given));
+      if (result == Z_BUF_ERROR && stream_.avail_in == 0) break;  // zlib had no more, and waits for the next piece
       is_good_ = result == Z_OK;
       if (result == Z_STREAM_END) return (has_ended_ = stream_.avail_in == 0);
+      may_have_more = stream_.avail_in > 0 || stream_.avail_out == 0;
     }
     return is_good_;
   }

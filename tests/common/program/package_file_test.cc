@@ -115,6 +115,20 @@ TEST_F(PackageFileTest, CompressedMembersCanBeUnpackedWithinABound) {
   EXPECT_EQ(package->unpack(*package->find("only"), 100), "stored");
 }
 
+// zlib has taken all of the compressed bytes when its output is full, and holds the rest of the content.
+TEST_F(PackageFileTest, CompressedMembersOfAnyLengthCanBeUnpacked) {
+  constexpr std::size_t kOutputBytes = 1 << 20;
+  for (std::size_t more = 0; more <= 600; more += 7) {
+    const std::string content(kOutputBytes + more, 'c');
+    Result<PackageFile> package = open(deflated(content));
+    ASSERT_TRUE(package) << package.error().message;
+    const Result<std::string> unpacked = package->unpack(*package->find("only"), content.size());
+    ASSERT_TRUE(unpacked) << more << ": " << unpacked.error().message;
+    EXPECT_EQ(*unpacked, content);
+    EXPECT_TRUE(package->verify(*package->find("only")));
+  }
+}
+
 // To verify each of a thousand members that are the same bytes takes a thousand times as long as the file is large.
 TEST_F(PackageFileTest, MembersThatShareBytesAreAnError) {
   std::string file = test::zip_of({{"a", "same"}, {"b", "same"}});
