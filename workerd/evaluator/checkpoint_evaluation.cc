@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chiefd/core/placement.h"
+#include "common/checkpoint/cancellable_files.h"
 #include "common/checkpoint/weights.h"
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
@@ -21,9 +22,11 @@ namespace {
 
 // Returns what the checkpoint keeps of the training set. The result is null if the job has no [data.columns] or no
 // [evaluate], or if the checkpoint keeps no such columns.
-Result<std::shared_ptr<const input::FittedColumns>> fitted_in(const std::string& path, const JobConfig& config) {
+Result<std::shared_ptr<const input::FittedColumns>> fitted_in(const std::string& path, const JobConfig& config,
+                                                              const std::function<bool()>& is_cancelled) {
   if (config.data.columns.empty() || config.evaluate.files.empty()) return nullptr;
-  checkpoint::DiskFiles files;
+  checkpoint::DiskFiles disk;
+  checkpoint::CancellableFiles files(disk, is_cancelled);
   const Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, path);
   if (!open) return tl::unexpected(open.error());
   const auto kept = checkpoint::kept_columns(files, *open);
@@ -49,7 +52,7 @@ Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId j
                                                                          const std::string& path,
                                                                          const EngineFactory& make_engine,
                                                                          const EngineWorld& world) {
-  Result<std::shared_ptr<const input::FittedColumns>> fitted = fitted_in(path, config);
+  Result<std::shared_ptr<const input::FittedColumns>> fitted = fitted_in(path, config, world.is_cancelled);
   if (!fitted) return tl::unexpected(fitted.error());
   Result<std::unique_ptr<PreparedJob>> prepared =
       *fitted != nullptr ? prepare_evaluation(job, config, std::move(*fitted), make_engine, world)
@@ -61,12 +64,13 @@ Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId j
       new CheckpointEvaluation(std::move(*prepared), std::move(*layout), world.loop));
 }
 
-Result<Evaluated> CheckpointEvaluation::run(const std::string& path, const std::function<bool()>& is_cancelled) {
+Result<Evaluated> CheckpointEvaluation::run(const std::string& path, const std::function<bool()>& is_cancelled,
+                                            const std::function<bool()>& is_released) {
   const Instant began = daemon::now();
   try {
-    const Result<Step> step = read(path);
+    const Result<Step> step = read(path, is_cancelled);
     if (!step) return tl::unexpected(step.error());
-    Result<Evaluated> evaluated = evaluate(*step, is_cancelled);
+    Result<Evaluated> evaluated = evaluate(*step, is_cancelled, is_released);
     if (evaluated) evaluated->took = daemon::now() - began;
     return evaluated;
   } catch (const std::bad_alloc&) {
@@ -76,13 +80,14 @@ Result<Evaluated> CheckpointEvaluation::run(const std::string& path, const std::
   }
 }
 
-Result<Step> CheckpointEvaluation::read(const std::string& path) {
-  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files_, path);
+Result<Step> CheckpointEvaluation::read(const std::string& path, const std::function<bool()>& is_cancelled) {
+  checkpoint::CancellableFiles files(files_, is_cancelled);
+  Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, path);
   if (!open) return tl::unexpected(open.error());
   const Step step = open->manifest.step;
   const bool averages = prepared_->config.evaluate.average > 0.0 && open->manifest.has_average;
   Result<Weights> weights =
-      Weights::of_checkpoint(files_, std::move(*open), averages ? Weights::Slots::kAverage : Weights::Slots::kNone);
+      Weights::of_checkpoint(files, std::move(*open), averages ? Weights::Slots::kAverage : Weights::Slots::kNone);
   if (!weights) return tl::unexpected(weights.error());
   if (!parameters_) {
     const std::uint64_t bytes = word_count(layout_.model) * sizeof(float);
@@ -98,10 +103,11 @@ Result<Step> CheckpointEvaluation::read(const std::string& path) {
   return step;
 }
 
-Result<Evaluated> CheckpointEvaluation::evaluate(Step step, const std::function<bool()>& is_cancelled) {
+Result<Evaluated> CheckpointEvaluation::evaluate(Step step, const std::function<bool()>& is_cancelled,
+                                                 const std::function<bool()>& is_released) {
   EvaluationRun run(prepared_->evaluation.get(), prepared_->engine->describe(),
                     evaluation_batch_records(prepared_->config), hash_of_parameters(layout_, parameters_->floats()));
-  SingleComputation computation(*prepared_->engine, loop_);
+  SingleComputation computation(*prepared_->engine, loop_, is_released);
   for (;;) {
     const Result<std::optional<Batch>> batch = run.next();
     if (!batch.has_value()) return tl::unexpected(batch.error());

@@ -40,7 +40,11 @@ void EvaluationThread::begin(EvaluationTicket ticket, EvaluateCheckpoint order) 
 }
 
 void EvaluationThread::release() {
-  post([this] { evaluation_.reset(); });
+  ++releases_;
+  post([this] {
+    evaluation_.reset();
+    --releases_;
+  });
 }
 
 // ---- on the thread
@@ -58,7 +62,8 @@ void EvaluationThread::evaluate(EvaluationTicket ticket, const EvaluateCheckpoin
       if (!is_cancelled()) done_(ticket, tl::unexpected(ready.error()));
       return;
     }
-  const Result<Evaluated> evaluated = evaluation_->run(order.path, [this] { return is_cancelled(); });
+  const Result<Evaluated> evaluated = evaluation_->run(
+      order.path, [this] { return is_cancelled(); }, [this] { return releases_ > 0; });
   if (evaluated)
     if (const std::string notice = evaluation_->take_notice_of_unknown(); !notice.empty()) log_.warn(notice);
   if (!is_cancelled()) done_(ticket, evaluated);

@@ -27,7 +27,9 @@ class EvaluationThread {
 
   // The main loop calls these.
   void begin(EvaluationTicket ticket, EvaluateCheckpoint order);
+  // Ends the evaluation after the batch that is being computed.
   void abandon() { wanted_ = 0; }
+  // Frees what the job takes. Call abandon() before, if an evaluation runs; its batch is cut short, too.
   void release();
 
   // Runs a task on the thread, between two evaluations.
@@ -49,6 +51,7 @@ class EvaluationThread {
   const std::function<void(EvaluationTicket, Result<Evaluated>)> done_;
   std::atomic<std::uint64_t> wanted_ = 0;  // ticket of the newest evaluation; 0: none is wanted
   mutable std::atomic<std::uint64_t> work_ = 0;
+  std::atomic<std::uint64_t> releases_ = 0;  // those that the thread hasn't come to
   std::atomic<bool> is_reading_ = false;
 
   // Owned by the thread.
