@@ -154,5 +154,19 @@ TEST(MemoryFit, IsTheLargestNumberWhoseSumFits) {
   }
 }
 
+TEST_F(TrainingTest, ModelThatDoesNotFitIsRefusedWithTheSum) {
+  start_chief(1, 1);
+  hello(worker(0));
+  TaskHello big;
+  big.member = Member{ps(0), Incarnation(5)};
+  big.shards = 1;
+  big.memory_bytes = 1 << 20;
+  step(TaskJoined{big});
+  const JobId job = submit(job_config("a"));
+  EXPECT_EQ(status(job).state, JobState::kFailed);
+  EXPECT_EQ(status(job).code, ErrorCode::kConfig);
+  EXPECT_NE(status(job).reason.find("may use 1 MiB"), std::string::npos) << status(job).reason;
+}
+
 }  // namespace
 }  // namespace disttrain::chiefd

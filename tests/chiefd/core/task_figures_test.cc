@@ -1,4 +1,4 @@
-// The figures that the chief shows for each task: examples per second, loss, lag.
+// The figures that the chief shows for each task: examples per second, loss, lag, and the time in each phase or shard.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -195,6 +195,43 @@ TEST_F(TaskFiguresTest, ChiefThatWasRestartedStillTellsOfTheTasksOfAnEndedJob) {
   restart_chief();
   hello_again(worker(0));
   EXPECT_EQ(task_status(job, worker(0)).state, TaskState::kReady);
+}
+
+TEST_F(TrainingTest, FinishedWorkerHasTheStepsThatItReported) {
+  const JobId job = train(job_config("a"), 1);
+  lend_all(job);
+  report_pacer(10, 1);
+  finish(job, worker(0));
+  ASSERT_EQ(status(job).state, JobState::kFinished);
+  EXPECT_EQ(status(job).tasks.back().figures.step, 10u);
+}
+
+TEST_F(TrainingTest, PhaseTimesAreThoseSinceTheEndOfWarmUp) {
+  start_chief(1, 1);
+  hello_all();
+  const JobConfig config = job_config("a");
+  const std::string toml = "# a";
+  step(Submit{ClientId(1), Submission{toml, config, 100}});
+  const JobId job(1);
+  ASSERT_EQ(status(job).state, JobState::kRunning);
+  Heartbeat& beat = heartbeats_[worker(0)];
+  beat.phase_times = PhaseTimes(kPhases, seconds(3));
+  say(worker(0), beat);
+  pacer_.measured_steps = 1;
+  report_pacer(101, 0);
+  say(worker(0), beat);
+  beat.phase_times = PhaseTimes(kPhases, seconds(8));
+  say(worker(0), beat);
+  EXPECT_EQ(status(job).tasks.back().figures.phase_times, PhaseTimes(kPhases, seconds(5)));
+}
+
+TEST_F(TrainingTest, FiguresOfShardsAreInTheStatusOfTheirPs) {
+  const JobId job = train(job_config("a"), 1);
+  const ShardLoad load{ShardId(0), seconds(9), seconds(5), seconds(2)};
+  Heartbeat beat = heartbeats_[ps(0)];
+  beat.shards = {load};
+  say(ps(0), beat);
+  EXPECT_EQ(status(job).tasks.front().figures.shards, std::vector<ShardLoad>{load});
 }
 
 }  // namespace

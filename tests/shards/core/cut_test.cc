@@ -121,5 +121,57 @@ TEST_F(CutTest, AttemptThatFollowsWaitsForItsOwnMarks) {
   EXPECT_TRUE(wait_for_marks().empty()) << "its first mark is still to come";
 }
 
+// The first worker sent its mark and waits until the attempt ends. The chief that ordered this attempt is gone. When a
+// later chief gives up a later attempt, all earlier attempts must end, too.
+TEST(AsyncShard, AnAttemptOfALaterTermThatIsGivenUpEndsThoseBeforeIt) {
+  ShardOptions options;
+  options.train.mode = Mode::kAsync;
+  options.roster = roster_of(2);
+  const Layout layout = small_layout(1);
+  ShardCore shard(layout, options);
+  Actions actions;
+  const std::uint64_t first = (std::uint64_t{1} << 32) + 7;
+  for (std::uint32_t w : {0U, 1U}) shard.step({}, ChannelOpened{ChannelId(w + 1), worker(w)}, actions);
+  shard.step({}, AttemptPrepared{first}, actions);
+  shard.step({}, MarkArrived{ChannelId(1), Mark{first}}, actions);
+  actions.clear();
+  shard.step({}, AttemptAbandoned{first - 1}, actions);
+  EXPECT_TRUE(actions.empty()) << "an earlier attempt";
+  shard.step({}, AttemptAbandoned{std::uint64_t{2} << 32}, actions);
+  ASSERT_EQ(actions.size(), 1U);
+  const auto* taken = std::get_if<SendMarkTaken>(&actions[0]);
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->channel, ChannelId(1));
+}
+
+// After this cut, the shards must apply no more pushes, because the rollback that follows would lose them.
+TEST(AsyncShard, AnAttemptThatHoldsKeepsTheMarkedUntilItIsGivenUp) {
+  ShardOptions options;
+  options.train.mode = Mode::kAsync;
+  options.roster = roster_of(2);
+  const Layout layout = small_layout(1);
+  ShardCore shard(layout, options);
+  Actions actions;
+  for (std::uint32_t w : {0U, 1U}) shard.step({}, ChannelOpened{ChannelId(w + 1), worker(w)}, actions);
+  shard.step({}, AttemptPrepared{5, true}, actions);
+  shard.step({}, MarkArrived{ChannelId(1), Mark{5}}, actions);
+  actions.clear();
+  shard.step({}, MarkArrived{ChannelId(2), Mark{5}}, actions);
+  ASSERT_EQ(actions.size(), 1U) << "the copy only: no worker is released";
+  EXPECT_TRUE(std::holds_alternative<CopyForCheckpoint>(actions[0]));
+  actions.clear();
+  shard.step({}, MarkArrived{ChannelId(1), Mark{5}}, actions);
+  EXPECT_TRUE(actions.empty()) << "the mark is sent again after a reconnection";
+  Push push;
+  push.clock = Step(1);
+  push.last = true;
+  EXPECT_FALSE(shard.landing(ChannelId(1), Sequence(1), push, layout.buckets[0].words * sizeof(float)));
+  shard.step({}, AttemptAbandoned{4}, actions);
+  EXPECT_TRUE(actions.empty()) << "an earlier attempt";
+  shard.step({}, AttemptAbandoned{5}, actions);
+  EXPECT_EQ(actions.size(), 2U);
+  EXPECT_TRUE(shard.landing(ChannelId(1), Sequence(1), push, layout.buckets[0].words * sizeof(float)));
+}
+
 }  // namespace
 }  // namespace disttrain::shards::test
