@@ -3,17 +3,34 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include "common/daemon/startup.h"
 #include "common/daemon/threads.h"
+#include "common/printable.h"
 #include "tools/disttrain/checkpoint/checkpoint.h"
 #include "tools/disttrain/json.h"
 #include "tools/disttrain/up/program_path.h"
 #include "tools/disttrain/verbs.h"
 
 namespace disttrain::cli {
+
+namespace {
+
+Result<std::string> quoted_as_in_toml(const std::string& option, const std::string& value) {
+  try {
+    return Json(value).dump();
+  } catch (const Json::type_error&) {
+    return fail(ErrorCode::kUsage, option + " is \"" + printable(value) +
+                                       "\", which isn't UTF-8; expected UTF-8, as the settings of a job are: rename "
+                                       "the files or folder, or make a link to it with such a name");
+  }
+}
+
+}  // namespace
 
 int predict(const PredictOptions& options) {
   if (Status there = check_folder_of(absolute_path(options.out)); !there)
@@ -22,13 +39,15 @@ int predict(const PredictOptions& options) {
   std::vector<std::string> words = {
       program,     "predict",      options.checkpoint,
       options.out, options.device, std::to_string(options.threads.value_or(daemon::cores_given()))};
-  const auto set = [&words](const char* key, const std::string& value) {
-    if (!value.empty()) words.push_back(std::string(key) + "=" + Json(value).dump());  // quoted as in TOML
-  };
-  set("evaluate.path", options.data);
-  set("evaluate.files", options.files);
+  for (const auto& [option, key, value] :
+       {std::tuple("--data", "evaluate.path", options.data), std::tuple("--files", "evaluate.files", options.files),
+        std::tuple("--labels", "evaluate.labels", options.labels)}) {
+    if (value.empty()) continue;
+    const Result<std::string> quoted = quoted_as_in_toml(option, value);
+    if (!quoted) return daemon::report("disttrain predict", quoted.error());
+    words.push_back(std::string(key) + "=" + *quoted);
+  }
   if (!options.files.empty()) words.push_back("evaluate.records=[]");  // the job's records are those of its own files
-  set("evaluate.labels", options.labels);
   words.insert(words.end(), options.sets.begin(), options.sets.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <regex>
 #include <sstream>
+#include <string_view>
 
+#include "common/printable.h"
 #include "tools/disttrain/units.h"
 
 namespace disttrain::cli {
@@ -119,11 +120,25 @@ void judge_room(const Folder& folder, Finding& finding) {
     worsen(finding, CheckState::kWarn, "nearly full", "free some space on that disk");
 }
 
-// Returns the value of a metric's label. "": the page has no such metric.
-std::string label_of(const std::string& page, const std::string& metric, const std::string& label) {
-  const std::regex pattern(metric + "\\{[^}]*\\b" + label + "=\"([^\"]*)\"");
-  std::smatch found;
-  return std::regex_search(page, found, pattern) ? found[1].str() : "";
+// Returns the value of a metric's label. "": the page has no such metric. Any process may have sent the page, so this
+// looks at each byte a few times only, without recursion, and a long value is cut.
+std::string label_of(std::string_view page, const std::string& metric, const std::string& label) {
+  constexpr std::size_t kLongestValue = 100;
+  const std::string wanted = label + "=\"";
+  for (std::size_t at = page.find(metric + "{"); at != std::string_view::npos; at = page.find(metric + "{", at)) {
+    at += metric.size();
+    const std::size_t end = page.find_first_of("}\n", at);
+    if (end == std::string_view::npos) return "";
+    const std::string_view labels = page.substr(at, end - at);
+    at = end;
+    std::size_t found = labels.find("{" + wanted);
+    if (found == std::string_view::npos) found = labels.find("," + wanted);
+    if (found == std::string_view::npos) continue;
+    const std::string_view value = labels.substr(found + 1 + wanted.size());
+    const std::size_t quote = value.find('"');
+    if (quote != std::string_view::npos) return std::string(cut_text(value.substr(0, quote), kLongestValue));
+  }
+  return "";
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <cerrno>
-#include <iterator>
 #include <memory>
 #include <variant>
 
@@ -24,6 +23,8 @@ namespace {
 
 // How many connections are open at the same time. This is below every usual limit of open files.
 constexpr std::size_t kAtOnce = 128;
+// What is read of a page of metrics. What says whose page it is stands at its begin.
+constexpr std::size_t kMostPageBytes = std::size_t{1} << 20;
 
 std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
@@ -148,7 +149,9 @@ PortAnswer ask_for_metrics(const std::string& address) {
     return answer;
   }
   stream << "GET /metrics HTTP/1.0\r\nHost: " << reached << "\r\n\r\n" << std::flush;
-  const std::string page((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  std::string page(kMostPageBytes, '\0');
+  stream.read(page.data(), static_cast<std::streamsize>(page.size()));
+  page.resize(static_cast<std::size_t>(stream.gcount()));
   answer.said_task = task_of_metrics(page);
   answer.said_hash = hash_of_metrics(page);
   answer.listening = answer.said_task.empty() ? Listening::kSilent : Listening::kOurs;

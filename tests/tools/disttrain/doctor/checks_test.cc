@@ -315,5 +315,18 @@ TEST(PageOfMetrics, SaysItsTaskAndItsClusterFilesHash) {
   EXPECT_EQ(task_of_metrics("HTTP/1.0 200 OK\r\n\r\nok"), "");
 }
 
+// Any process may listen at the port.
+TEST(PageOfMetrics, AStrangersPageTakesLittleTimeAndStack) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const std::string metric = "disttrain_build_info{";
+  EXPECT_EQ(task_of_metrics(metric + std::string(kBytes, 'x')), "");
+  EXPECT_EQ(task_of_metrics(metric + "task=\"" + std::string(kBytes, 'x')), "");
+  std::string many;
+  while (many.size() < kBytes) many += metric;
+  EXPECT_EQ(task_of_metrics(many), "");
+  EXPECT_EQ(task_of_metrics(many + "\n" + metric + "subtask=\"a\",task=\"ps/0\"}"), "ps/0");
+  EXPECT_EQ(task_of_metrics(metric + "task=\"" + std::string(kBytes, 'x') + "\"}").size(), 100u);
+}
+
 }  // namespace
 }  // namespace disttrain::cli
