@@ -1,5 +1,6 @@
 #include "workerd/input/find_files.h"
 
+#include <dirent.h>
 #include <glob.h>
 #include <locale.h>
 #include <sys/stat.h>
@@ -33,11 +34,57 @@ class Utf8Locale {
   locale_t before_ = nullptr;
 };
 
+// Ends the work of glob() early. It makes each folder look as if it ended there.
+class GlobLimit {
+ public:
+  GlobLimit(const IsCancelled& is_cancelled, std::uint64_t max_names)
+      : is_cancelled_(is_cancelled), max_names_(max_names) {}
+
+  // Counts a name. False: glob() must not get it.
+  bool admit() {
+    constexpr std::uint64_t kAskEvery = 256;  // names
+    if (names_ == max_names_) is_exceeded_ = true;
+    if (names_++ % kAskEvery == 0 && is_cancelled_ && is_cancelled_()) was_cancelled_ = true;
+    return !is_over();
+  }
+  bool is_over() const { return is_exceeded_ || was_cancelled_; }
+  bool is_exceeded() const { return is_exceeded_; }
+  bool was_cancelled() const { return was_cancelled_; }
+
+ private:
+  const IsCancelled& is_cancelled_;
+  const std::uint64_t max_names_;
+  std::uint64_t names_ = 0;
+  bool is_exceeded_ = false;
+  bool was_cancelled_ = false;
+};
+
+// The limit of the glob() that this thread runs: glob() hands nothing of its caller to these functions.
+thread_local GlobLimit* glob_limit = nullptr;
+
+void* open_folder(const char* path) {
+  return glob_limit->is_over() ? nullptr : ::opendir(path);
+}
+dirent* read_folder(void* folder) {
+  dirent* const entry = ::readdir(static_cast<DIR*>(folder));
+  return entry != nullptr && glob_limit->admit() ? entry : nullptr;
+}
+void close_folder(void* folder) {
+  ::closedir(static_cast<DIR*>(folder));
+}
+
 class Glob {
  public:
-  explicit Glob(const std::string& pattern) {
+  Glob(const std::string& pattern, GlobLimit& limit) {
     const Utf8Locale locale;
-    result_ = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found_);
+    found_.gl_opendir = open_folder;
+    found_.gl_readdir = read_folder;
+    found_.gl_closedir = close_folder;
+    found_.gl_stat = ::stat;
+    found_.gl_lstat = ::lstat;
+    glob_limit = &limit;
+    result_ = ::glob(pattern.c_str(), GLOB_NOSORT | GLOB_ALTDIRFUNC, nullptr, &found_);
+    glob_limit = nullptr;
   }
   ~Glob() { ::globfree(&found_); }
   Glob(const Glob&) = delete;
@@ -63,7 +110,8 @@ std::string escape(const std::string& text) {
 
 }  // namespace
 
-Result<std::vector<std::string>> find_files(const Source& source, const std::string& pattern, const std::string& key) {
+Result<std::vector<std::string>> find_files(const Source& source, const std::string& pattern, const std::string& key,
+                                            std::uint64_t max_names) {
   const std::string& folder = source.path;
   const auto refuse = [&source](ErrorCode code, const std::string& what) {
     return fail(code, "data folder \"" + source.path + "\" " + what + "; set " + source.path_key +
@@ -76,9 +124,16 @@ Result<std::vector<std::string>> find_files(const Source& source, const std::str
                   std::string("can't be opened: ") + std::strerror(errno));
   }
   if (!S_ISDIR(about.st_mode)) return refuse(ErrorCode::kNoInput, "isn't a folder");
-  const Glob glob(escape(folder) + "/" + pattern);
-  if (glob.result() == GLOB_NOSPACE)
-    return fail(ErrorCode::kConfig, folder + "/" + pattern + ": the pattern matches too many files");
+  GlobLimit limit(source.is_cancelled, max_names);
+  const Glob glob(escape(folder) + "/" + pattern, limit);
+  if (limit.was_cancelled())
+    return fail(ErrorCode::kTemporary, "data folder \"" + folder + "\": looking for its files was cancelled");
+  if (limit.is_exceeded() || glob.result() == GLOB_NOSPACE)
+    return fail(ErrorCode::kConfig, "data folder \"" + folder + "\": " + key + " = \"" + pattern +
+                                        "\" goes through too many names; expected folders with at most " +
+                                        std::to_string(max_names) +
+                                        " names in all, each counted as often as the pattern comes to it: name the "
+                                        "folders in the pattern, and leave out \"..\"");
   std::vector<std::string> paths;
   if (glob.result() == 0) paths = glob.paths();
   if (paths.empty() && ::access(folder.c_str(), R_OK | X_OK) != 0)

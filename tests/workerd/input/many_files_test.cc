@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/find_files.h"
 
 namespace disttrain::input {
 namespace {
@@ -113,6 +114,32 @@ TEST_F(ManyFiles, FirstBadOneIsNamedAndTheOthersAreCounted) {
   EXPECT_THAT(dataset.error().message,
               AllOf(HasSubstr("part-0.csv:3: the label 'many'"), HasSubstr("; 1999 more files can't be read")));
   EXPECT_LT(dataset.error().message.size(), 1000u);
+}
+
+TEST_F(ManyFiles, PatternThatComesToTheSameFoldersAgainAndAgainIsRefused) {
+  for (int i = 0; i < 20; ++i) folder_.write("d" + std::to_string(i) + "/x.csv", "1,0\n");
+  const Source source = input::source(DataFormat::kCsv, folder_, "*");
+  constexpr std::uint64_t kNames = 1000;
+  const auto few = find_files(source, "*/../d1*/x.csv", "data.files", kNames);
+  ASSERT_TRUE(few) << few.error().message;
+  EXPECT_EQ(few->size(), 20u * 11u);
+  const auto many = find_files(source, "*/../*/../*/../*/../*/../*/../*/../*", "data.files", kNames);
+  ASSERT_FALSE(many);
+  EXPECT_EQ(many.error().code, ErrorCode::kConfig);
+  EXPECT_THAT(many.error().message,
+              AllOf(HasSubstr(folder_.path()), HasSubstr("data.files = \"*/../*"), HasSubstr("at most 1000 names")));
+}
+
+TEST_F(ManyFiles, SearchForFilesEndsWhenItIsCancelled) {
+  for (int i = 0; i < 20; ++i) folder_.write("d" + std::to_string(i) + "/x.csv", "1,0\n");
+  Source source = input::source(DataFormat::kCsv, folder_, "*");
+  int asked = 0;
+  source.is_cancelled = [&asked] { return ++asked == 5; };
+  // Without an end it would find 20^10 paths.
+  const auto found = find_files(source, "*/../*/../*/../*/../*/../*/../*/../*/../*/../*", "data.files");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::kTemporary);
+  EXPECT_EQ(asked, 5);
 }
 
 TEST_F(ManyFiles, FilesThatArePlainAndCompressedAreRefused) {
