@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/workerd/input/odd_files.h"
+#include "workerd/input/parquet/parquet_file.h"
 
 namespace disttrain::input {
 namespace {
@@ -31,6 +32,12 @@ ParquetColumn words(const std::string& name, const Texts& values) {
   arrow::StringDictionaryBuilder builder;
   for (const auto& value : values) EXPECT_TRUE((value ? builder.Append(*value) : builder.AppendNull()).ok());
   return {name, *builder.Finish()};
+}
+// Each value as a list of its own.
+ParquetColumn in_lists(const ParquetColumn& column) {
+  arrow::Int32Builder offsets;
+  for (std::int32_t i = 0; i <= column.values->length(); ++i) EXPECT_TRUE(offsets.Append(i).ok());
+  return {column.name, *arrow::ListArray::FromArrays(**offsets.Finish(), *column.values)};
 }
 ParquetColumn decimals(const std::string& name) {
   arrow::Decimal128Builder builder(arrow::decimal128(10, 2));
@@ -154,24 +161,79 @@ TEST_F(OddParquet, ListsInListsHaveTheShapeOfTheColumn) {
       testing::HasSubstr("in column 'x', expected finite numbers, and no list within it that is null: correct"));
 }
 
-// Spark, Hive and Impala write timestamps so.
-TEST_F(OddParquet, Int96) {
-  arrow::TimestampBuilder builder(arrow::timestamp(arrow::TimeUnit::NANO), arrow::default_memory_pool());
-  for (const std::int64_t value : {0, 5}) ASSERT_TRUE(builder.Append(value).ok());
-  const auto array = *builder.Finish();
-  const auto labels = wholes("y", {0, 1}).values;
-  const auto table = arrow::Table::Make(
-      arrow::schema({arrow::field("x", array->type()), arrow::field("y", labels->type())}), {array, labels});
-  const auto file = *arrow::io::FileOutputStream::Open(folder_ / "f");
-  const auto properties = parquet::ArrowWriterProperties::Builder().enable_deprecated_int96_timestamps()->build();
-  ASSERT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), file, 2,
-                                         parquet::default_writer_properties(), properties)
-                  .ok());
-  ASSERT_TRUE(file->Close().ok());
-  Source source = input::source(DataFormat::kParquet, folder_, "f");
-  source.columns = {column_section("x", ColumnKind::kNumeric), column_section("y", ColumnKind::kLabel)};
-  source.parquet = &parquet_functions();
-  expect_given(given_of(load_dataset(source)), "0 5 /  / 0 1", "int96");
+// Spark, Hive and Impala write timestamps so. The file has two records in a row group.
+class Int96 : public OddParquet {
+ protected:
+  // `x` has timestamps.
+  Given given(const std::shared_ptr<arrow::Array>& x) {
+    const auto labels = wholes("y", Wholes(static_cast<std::size_t>(x->length()), 1)).values;
+    const auto table = arrow::Table::Make(
+        arrow::schema({arrow::field("x", x->type()), arrow::field("y", labels->type())}), {x, labels});
+    const auto file = *arrow::io::FileOutputStream::Open(folder_ / "f");
+    const auto properties = parquet::ArrowWriterProperties::Builder().enable_deprecated_int96_timestamps()->build();
+    EXPECT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), file, 2,
+                                           parquet::default_writer_properties(), properties)
+                    .ok());
+    EXPECT_TRUE(file->Close().ok());
+    Source source = input::source(DataFormat::kParquet, folder_, "f");
+    source.columns = {column_section("x", ColumnKind::kNumeric), column_section("y", ColumnKind::kLabel)};
+    source.columns[0].missing = 0.0;
+    source.parquet = &parquet_functions();
+    return given_of(load_dataset(source));
+  }
+  static std::shared_ptr<arrow::Array> timestamps(arrow::TimeUnit::type unit, const Wholes& values) {
+    return as(wholes("x", values), arrow::timestamp(unit)).values;
+  }
+};
+
+constexpr std::int64_t kBeginOfLastDayOf9999 = 253'402'214'400;  // in seconds since 1970
+
+TEST_F(Int96, BecomesNanoseconds) {
+  expect_given(given(timestamps(arrow::TimeUnit::NANO, {0, 5})), "0 5 /  / 1 1", "nanoseconds");
+  expect_given(given(timestamps(arrow::TimeUnit::SECOND, {9'223'372'036, std::nullopt, -9'223'372'036, -1})),
+               "9.22337e+18 0 -9.22337e+18 -1e+09 /  / 1 1 1 1", "the first and the last second");
+}
+
+TEST_F(Int96, TimestampsThatWouldWrapAreRefused) {
+  const auto error = [this](const Wholes& seconds) {
+    return given(timestamps(arrow::TimeUnit::SECOND, seconds)).error;
+  };
+  EXPECT_THAT(error({0, std::nullopt, 0, kBeginOfLastDayOf9999}),
+              testing::AllOf(testing::HasSubstr("/f\", record 3: found the timestamp 9999-12-31 of the type INT96 in "
+                                                "column 'x', expected one from 1677-09-21 to 2262-04-11"),
+                             testing::HasSubstr("write the column as a timestamp of microseconds")));
+  EXPECT_THAT(error({9'223'372'037, 0}), testing::HasSubstr("record 0: found the timestamp 2262-04-11"));
+  EXPECT_THAT(error({0, -9'223'372'037}), testing::HasSubstr("record 1: found the timestamp 1677-09-21"));
+}
+
+TEST_F(Int96, TimestampsWithinListsAreRefusedToo) {
+  const auto list = [](const Wholes& seconds) {
+    return in_lists({"x", timestamps(arrow::TimeUnit::SECOND, seconds)}).values;
+  };
+  expect_given(given(list({0, -1})), "0 -1e+09 /  / 1 1", "lists of one");
+  EXPECT_THAT(given(list({0, 0, kBeginOfLastDayOf9999})).error,
+              testing::HasSubstr("record 2: found the timestamp 9999-12-31"));
+}
+
+// Only a column of words needs UTF-8, and says so.
+TEST_F(OddParquet, StringsThatArentUtf8) {
+  const std::string latin1 = "gr\xFCn";
+  expect("a word", {strings("c", {"red", latin1})},
+         "!odd|record 1|in column 'c' has the byte 0xfc, which isn't UTF-8: convert the file");
+  expect("a dictionary", {words("c", {"red", latin1})}, "!odd|record 1|in column 'c' has the byte 0xfc");
+  expect("a label", {strings("y", {"red", latin1})}, "!odd|record 1|in column 'y' has the byte 0xfc");
+  expect("a number", {strings("x", {"1", latin1})}, "!odd|record 1|in column 'x', expected a finite number");
+  for (const auto& column :
+       {strings("c", {"red", latin1}), words("c", {"red", latin1}), in_lists(strings("c", {"red", latin1}))}) {
+    write_parquet(folder_ / "f", {column}, 2);
+    auto file = ParquetFile::open(folder_ / "f", {{"c", ValueKind::kBytes}});
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    ASSERT_TRUE((*file)->start(0));
+    Table table;
+    const Result<bool> more = (*file)->next(table);
+    ASSERT_TRUE(more.has_value()) << more.error().message;
+    EXPECT_THAT(table.columns[0].bytes, testing::ElementsAre("red", latin1));
+  }
 }
 
 }  // namespace

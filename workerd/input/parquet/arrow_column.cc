@@ -58,6 +58,43 @@ bool is_bytes_type(Type::type type) {
          type == Type::STRING_VIEW || type == Type::BINARY_VIEW || type == Type::FIXED_SIZE_BINARY;
 }
 
+// The same values, with binary values in the place of strings.
+std::shared_ptr<arrow::ArrayData> without_strings(const arrow::ArrayData& data) {
+  const auto same = data.Copy();
+  for (auto& child : same->child_data) child = without_strings(*child);
+  if (same->dictionary != nullptr) same->dictionary = without_strings(*same->dictionary);
+  const arrow::DataType& type = *data.type;
+  switch (type.id()) {
+    case Type::STRING:
+      same->type = arrow::binary();
+      break;
+    case Type::LARGE_STRING:
+      same->type = arrow::large_binary();
+      break;
+    case Type::STRING_VIEW:
+      same->type = arrow::binary_view();
+      break;
+    case Type::LIST:
+      same->type = arrow::list(same->child_data.front()->type);
+      break;
+    case Type::LARGE_LIST:
+      same->type = arrow::large_list(same->child_data.front()->type);
+      break;
+    case Type::FIXED_SIZE_LIST:
+      same->type = arrow::fixed_size_list(same->child_data.front()->type,
+                                          static_cast<const arrow::FixedSizeListType&>(type).list_size());
+      break;
+    case Type::DICTIONARY: {
+      const auto& of_words = static_cast<const arrow::DictionaryType&>(type);
+      same->type = arrow::dictionary(of_words.index_type(), same->dictionary->type, of_words.ordered());
+      break;
+    }
+    default:
+      break;
+  }
+  return same;
+}
+
 // Appends the values [begin, end) of an array. Returns the place of the first value that doesn't fit.
 class Appender {
  public:
@@ -244,6 +281,10 @@ std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kin
   static constexpr const char* kExpected[] = {"numbers, or texts of numbers", "whole numbers",
                                               "numbers, strings or binary values"};
   return "has the type " + type.ToString() + ", expected " + kExpected[static_cast<std::size_t>(kind)];
+}
+
+arrow::Status check_array(const arrow::Array& array) {
+  return arrow::MakeArray(without_strings(*array.data()))->ValidateFull();
 }
 
 std::optional<std::int64_t> append_array(const arrow::Array& array, const WantedColumn& wanted, TableColumn& column,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arrow/array.h>
+#include <arrow/status.h>
 #include <arrow/type.h>
 
 #include <optional>
@@ -13,6 +14,10 @@ namespace disttrain::input {
 
 // Says why a column of this type can't become values of this kind; nothing if it can.
 std::optional<std::string> unfit_type(const arrow::DataType& type, ValueKind kind);
+
+// Checks that the array isn't damaged. Its strings may have any bytes, as binary values: whoever needs UTF-8 checks it,
+// and names the record.
+arrow::Status check_array(const arrow::Array& array);
 
 // Appends all records of the array, whose type fits, to the column `wanted`, with their lengths. Bytes point into the
 // array, or into `texts`, which gets the text of numbers in a column of bytes.

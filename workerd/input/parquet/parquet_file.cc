@@ -16,12 +16,14 @@
 #include <utility>
 
 #include "common/check.h"
+#include "common/printable.h"
 #include "workerd/input/column_text.h"
 #include "workerd/input/file_reader.h"
 #include "workerd/input/list_shape.h"
 #include "workerd/input/order.h"
 #include "workerd/input/parquet/arrow_column.h"
 #include "workerd/input/parquet/input_file.h"
+#include "workerd/input/parquet/int96.h"
 #include "workerd/input/parquet/plain_column.h"
 #include "workerd/input/record_block.h"
 
@@ -57,7 +59,8 @@ struct Kept {
   std::shared_ptr<arrow::RecordBatch> batch;  // destroyed first
 };
 
-// Calls use(), which returns a Result. An exception of Arrow or Parquet becomes an error.
+// Calls use(), which returns a Result. An exception of Arrow or Parquet becomes an error. So does std::bad_alloc, because
+// a damaged file may ask for any amount of memory.
 template <typename Use>
 auto without_exceptions(const std::string& path, const Use& use) -> decltype(use()) {
   try {
@@ -134,7 +137,11 @@ class ParquetFile::Reader {
     batches_.reset();
     std::vector<int> leaves;  // the file's columns that Arrow reads
     const auto row_group = reader_->parquet_reader()->RowGroup(static_cast<int>(group));
+    next_record_ = 0;
+    for (std::size_t before = 0; before < group; ++before) next_record_ += groups_[before];
+    group_end_ = next_record_ + groups_[group];
     for (std::size_t c = begin; c < end; ++c) {
+      if (Status near = check_timestamps(*row_group, c); !near) return near;
       if (columns_[c].plain != nullptr) {
         columns_[c].plain->start(row_group->Column(columns_[c].leaves.front()));
         continue;
@@ -147,9 +154,6 @@ class ParquetFile::Reader {
       if (!batches.ok()) return damaged(path_, batches.status().message());
       batches_ = std::move(*batches);
     }
-    next_record_ = 0;
-    for (std::size_t before = 0; before < group; ++before) next_record_ += groups_[before];
-    group_end_ = next_record_ + groups_[group];
     return {};
   }
 
@@ -165,7 +169,7 @@ class ParquetFile::Reader {
         return damaged(path_, "a row group has another number of rows than its footer says");
       table.records = static_cast<std::uint64_t>(records);
       for (int i = 0; i < batch->num_columns(); ++i)
-        if (const auto valid = batch->column(i)->ValidateFull(); !valid.ok())
+        if (const auto valid = check_array(*batch->column(i)); !valid.ok())
           return damaged(path_, "column '" + batch->column_name(i) + "', records " + std::to_string(next_record_) +
                                     " to " + std::to_string(next_record_ + table.records - 1) + ": " + valid.message());
       table.owner = std::make_shared<const Kept>(Kept{pool_, batch});
@@ -204,9 +208,24 @@ class ParquetFile::Reader {
     std::unique_ptr<PlainColumn> plain;  // null: Arrow reads it
   };
 
+  // Looks for timestamps that would wrap.
+  Status check_timestamps(parquet::RowGroupReader& row_group, std::size_t c) const {
+    for (const int leaf : columns_[c].leaves) {
+      if (footer_->schema()->Column(leaf)->physical_type() != parquet::Type::INT96) continue;
+      if (const auto far = find_far_timestamp(*row_group.Column(leaf)))
+        return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
+                                          std::to_string(next_record_ + far->record) + ": found the timestamp " +
+                                          far->day + " of the type INT96 in column '" + wanted_[c].name +
+                                          "', expected one from 1677-09-21 to 2262-04-11, because it becomes "
+                                          "nanoseconds in 64 bits: correct the record, or write the column as a "
+                                          "timestamp of microseconds");
+    }
+    return {};
+  }
+
   static std::string shown(const arrow::Array& array, std::int64_t record) {
     const auto value = array.GetScalar(record);
-    return value.ok() ? (*value)->ToString().substr(0, 80) : "a value";
+    return value.ok() ? printable(cut_text((*value)->ToString(), 80)) : "a value";
   }
 
   static std::string wrong_value(const WantedColumn& wanted, bool is_list, const std::string& found) {

@@ -2,10 +2,10 @@
 // decoder (plain_column.h), others from arrays of Arrow (arrow_column.h).
 //
 // Booleans, integers and floats of any width become floats or, if they are whole numbers by their type, integers. Dates
-// and times become the integers that the file has. Strings and binary values become bytes, also if they are views or
-// stored by a dictionary, and in a column of bytes so do numbers (number_word()). In a column of floats strings become
-// the numbers that they are texts of (number_of_text()). A list gives its elements; null in a list becomes NaN in a
-// column of floats. A record in which a column is null has no values there. Structs,
+// and times become the integers that the file has, and INT96 nanoseconds since 1970. Strings and binary values become
+// bytes, also if they are views or stored by a dictionary, and in a column of bytes so do numbers (number_word()). In a
+// column of floats strings become the numbers that they are texts of (number_of_text()). A list gives its elements;
+// null in a list becomes NaN in a column of floats. A record in which a column is null has no values there. Structs,
 // maps, lists of views, decimals, half floats and extension types are refused. docs/data.md lists all types.
 #pragma once
 
@@ -54,13 +54,14 @@ class ParquetFile {
   FileStamp stamp() const;
 
   // The next call of next() gives the first records of this row group, in the wanted columns [begin, end). Other
-  // columns of the table stay empty. Errors, kData: the file is damaged.
+  // columns of the table stay empty. Errors, kData: the file is damaged, or a timestamp of the type INT96 is too far
+  // from 1970 (int96.h).
   Status start(std::size_t group, std::size_t begin, std::size_t end);
   Status start(std::size_t group);  // all wanted columns
 
   // Replaces the content of `table` by the next records of the row group. Returns false after its last record. Errors,
   // kData, with file, record and column: the file is damaged, or a text isn't a number where floats are
-  // wanted.
+  // wanted. Strings may have any bytes.
   Result<bool> next(Table& table);
 
  private:
