@@ -308,7 +308,7 @@ class JsonlDecoder::Reader {
         if (!whole) return wrong("the number " + shown_text(token), c);
         column.integers.push_back(*whole);
       } else {
-        column.bytes.push_back(is_whole(token) ? in_block(token) : number_word(number, table_->texts));
+        column.bytes.push_back(word_of_number(token, number));
       }
     }
     return std::nullopt;
@@ -325,7 +325,7 @@ class JsonlDecoder::Reader {
       if (column.kind == ValueKind::kFloat)
         column.floats.push_back(static_cast<float>(*number));
       else
-        column.bytes.push_back(is_whole(token) ? in_block(token) : number_word(*number, table_->texts));
+        column.bytes.push_back(word_of_number(token, *number));
     }
     return std::nullopt;
   }
@@ -374,6 +374,11 @@ class JsonlDecoder::Reader {
   static std::string values_of(ValueKind kind) {
     static constexpr const char* kValues[] = {"numbers", "whole numbers", "strings"};
     return kValues[static_cast<std::size_t>(kind)];
+  }
+
+  // `number` is the token's. An integer of any length keeps its digits.
+  std::string_view word_of_number(std::string_view token, double number) const {
+    return is_whole(token) && token != "-0" ? in_block(token) : number_word(number, table_->texts);
   }
 
   // Text in text_, as a view into the block.

@@ -16,10 +16,10 @@ namespace disttrain::input {
 //
 // Numbers and booleans (as 0 and 1) become floats or integers; an integer column refuses 1.5 and 1.0. NaN and infinity,
 // as Python writes them, are numbers too. Strings become bytes, and floats if they have the text of a number
-// (number_of_text()). Numbers and booleans become bytes as number_word() says; whole numbers stay as they are written.
-// An array gives its elements, and an array of arrays all elements in their order. A record in which a column is null
-// or isn't there has no values there; null in an array becomes NaN in a column of floats. If a name is there twice, the
-// last one counts.
+// (number_of_text()). Numbers and booleans become bytes as number_word() says; integers of any length stay as they are
+// written. An array gives its elements, and an array of arrays all elements in their order. A record in which a column
+// is null or isn't there has no values there; null in an array becomes NaN in a column of floats. If a name is there
+// twice, the last one counts.
 class JsonlDecoder {
  public:
   explicit JsonlDecoder(const std::vector<WantedColumn>& wanted);

@@ -123,6 +123,12 @@ TEST_F(Jsonl, OneNameMayFillTwoColumns) {
   EXPECT_THAT(table_.columns[1].bytes, ElementsAre("5", "1"));
 }
 
+TEST_F(Jsonl, WholeNumbersAreTheSameBytesHoweverTheyAreWritten) {
+  ASSERT_EQ(decode_bytes("{\"x\":[100000,100000.0,1e5,0,-0,-0.0,1.5,9007199254740993]}\n"), "");
+  EXPECT_THAT(table_.columns[0].bytes,
+              ElementsAre("100000", "100000", "100000", "0", "0", "0", "1.5", "9007199254740993"));
+}
+
 TEST_F(Jsonl, NumbersBeyondTheRangeOfADoubleAreInfinities) {
   const std::string digits(400, '7');
   ASSERT_EQ(
