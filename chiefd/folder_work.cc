@@ -6,6 +6,7 @@
 #include "chiefd/kept_evaluations.h"
 #include "common/checkpoint/job_folder.h"
 #include "common/checkpoint/kept_columns.h"
+#include "common/checkpoint/kept_csv.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/warm_start.h"
@@ -51,8 +52,9 @@ checkpoint::Manifest manifest_of(const CommitAttempt& work, std::int64_t created
   return manifest;
 }
 
-// The words of [data.columns] have numbers, on which the parameters depend. So a job can't go on with other words. A
-// damaged file of columns doesn't keep a job from training: then the result is a warning. Otherwise it is "".
+// The words of [data.columns] and the labels of csv files have numbers, on which the parameters depend. So a job can't
+// go on with other words. A damaged file of columns doesn't keep a job from training: then the result is a warning.
+// Otherwise it is "".
 Result<std::string> check_columns(checkpoint::Files& files, const checkpoint::OpenCheckpoint& open,
                                   const std::string& columns) {
   if (columns.empty()) return std::string();
@@ -60,11 +62,20 @@ Result<std::string> check_columns(checkpoint::Files& files, const checkpoint::Op
   const auto found = checkpoint::decode_columns(columns, "the job's data");
   if (!kept.has_value() || !found)
     return "the job goes on from " + open.path +
-           ", but whether its training files still have the values of data.columns with which the checkpoint was "
-           "trained couldn't be checked: " +
+           ", but whether its training files still have the values of data.columns, or the labels of csv files, with "
+           "which the checkpoint was trained couldn't be checked: " +
            (kept.has_value() ? found.error().message : kept.error().message) +
            "; make sure that the files are the same, or go on from another checkpoint";
   if (!kept->has_value()) return std::string();
+  const std::optional<checkpoint::KeptCsv> csv = checkpoint::csv_of(**kept);
+  const std::optional<checkpoint::KeptCsv> csv_now = checkpoint::csv_of(*found);
+  if (csv && csv_now)
+    if (const std::optional<std::string> what = checkpoint::difference(*csv, *csv_now))
+      return fail(ErrorCode::kConfig,
+                  open.path + " was trained with other labels or columns than the csv files have now: " + *what +
+                      ": restore the files, or begin anew under another job.name");
+  // A job that got [data.columns], or lost it, is compared by its model only.
+  if (csv || csv_now) return std::string();
   const std::optional<std::string> other = checkpoint::differing_column(**kept, *found);
   if (!other) return std::string();
   return fail(ErrorCode::kConfig,

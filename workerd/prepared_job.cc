@@ -22,6 +22,7 @@ Result<std::unique_ptr<input::Dataset>> load(input::Source source, const Prepare
   source.is_cancelled = prepared.is_cancelled;
   source.parquet = &input::parquet_functions();
   source.target_taker = input::target_taker(prepared.config.model);
+  source.sigmoid_outputs = sigmoid_outputs(prepared.config.model);
   if (engine != nullptr) input::keep_types_of(engine->describe(), source);
   Result<std::unique_ptr<input::Dataset>> data = input::load_dataset(source);
   if (data && engine != nullptr)
@@ -182,6 +183,7 @@ Status load_evaluation(PreparedJob& prepared) {
   if (Status ok = check_evaluates(*prepared.engine); !ok) return ok;
   input::Source source = input::evaluation_source(prepared.config.data, prepared.config.evaluate);
   source.label_names = prepared.training->label_names();
+  source.header = prepared.training->header();
   source.fitted = prepared.training->fitted_columns();
   Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared, prepared.engine.get());
   if (!evaluation) return tl::unexpected(evaluation.error());

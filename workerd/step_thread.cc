@@ -159,6 +159,12 @@ void StepThread::do_describe(const DescribeJob& message) {
     if (described.columns.empty())
       log_.warn("the vocabularies of data.columns take more than " + std::to_string(kMaxKeptColumnsBytes >> 20) +
                 " MiB, so checkpoints don't keep them: `disttrain predict` will need the training files");
+  } else if (const DataSection& data = prepared_->config.data; data.format == DataFormat::kCsv && !data.files.empty()) {
+    described.columns = input::encode_csv_names(*prepared_->training);
+    if (described.columns.empty())
+      log_.warn("the labels and the header of the csv files take more than " +
+                std::to_string(kMaxKeptColumnsBytes >> 20) +
+                " MiB, so checkpoints don't keep them: the chief won't notice if a job goes on with other ones");
   }
   notices.push_back(prepared_->training->notice());
   for (const std::string& notice : notices)

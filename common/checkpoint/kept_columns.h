@@ -47,8 +47,8 @@ std::optional<std::string> differing_column(const std::vector<KeptColumn>& kept,
 // folder.
 Result<FileEntry> keep_columns(Files& files, const std::string& folder, const std::string& bytes);
 
-// The columns that the checkpoint keeps. None: an older checkpoint, or one of a job without [data.columns] or with
-// words beyond kMaxKeptColumnsBytes. Errors, kData: the file is damaged.
+// The columns that the checkpoint keeps. None: an older checkpoint, or one of a job without [data.columns] and without
+// csv files (kept_csv.h), or with words beyond kMaxKeptColumnsBytes. Errors, kData: the file is damaged.
 Result<std::optional<std::vector<KeptColumn>>> kept_columns(Files& files, const OpenCheckpoint& checkpoint);
 
 }  // namespace disttrain::checkpoint

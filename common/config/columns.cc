@@ -28,12 +28,25 @@ bool is_weight(const ColumnSection& column) {
   return column.kind == ColumnKind::kWeight;
 }
 
+namespace {
+
+// Of a builtin model with a loss of its choice; 0 for any other model.
+std::uint64_t outputs_of(const ModelSection& model) {
+  if (model.builtin == "linear" || model.builtin == "mlp") return model.layers.empty() ? 0 : model.layers.back();
+  if (model.builtin == "resnet") return model.resnet.outputs;
+  if (model.builtin == "wide_deep") return model.wide_deep.outputs;
+  if (model.builtin == "cnn") return 10;  // its sizes are fixed (common/builtin/builtin.h)
+  return model.builtin == "matrix_factorization" ? 1 : 0;
+}
+
+}  // namespace
+
 bool takes_target(const ModelSection& model) {
-  if (model.loss != Loss::kMse) return false;
-  if (model.builtin == "linear" || model.builtin == "mlp") return !model.layers.empty() && model.layers.back() == 1;
-  if (model.builtin == "resnet") return model.resnet.outputs == 1;
-  if (model.builtin == "wide_deep") return model.wide_deep.outputs == 1;
-  return model.builtin == "matrix_factorization";
+  return model.loss == Loss::kMse && outputs_of(model) == 1;
+}
+
+std::uint64_t sigmoid_outputs(const ModelSection& model) {
+  return model.loss == Loss::kSigmoidCrossEntropy ? outputs_of(model) : 0;
 }
 
 bool takes_vocabulary(const JobConfig& job) {

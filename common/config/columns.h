@@ -29,6 +29,13 @@ bool is_weight(const ColumnSection& column);
 // the loss mse.
 bool takes_target(const ModelSection& model);
 
+// The outputs of a builtin model with the loss sigmoid_cross_entropy, whose targets are numbers from 0 to 1. 0 for any
+// other model: a program or a trainer has its own loss.
+std::uint64_t sigmoid_outputs(const ModelSection& model);
+
+// The most values that a record of a libsvm file may have.
+inline constexpr std::uint32_t kMaxLibsvmWidth = 1 << 24;
+
 // Whether the model's number of tokens follows from a tokenizer or from data.columns (TransformerSection::vocabulary).
 bool takes_vocabulary(const JobConfig& job);
 

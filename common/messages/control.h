@@ -68,8 +68,8 @@ struct JobDescribed {
   std::uint64_t train_hash = 0;          // of these records (Dataset::hash()); 0: not known
   std::uint64_t evaluation_records = 0;  // 0 without [evaluate]
   std::vector<Member> unreachable{};     // the owners in DescribeJob::reach that the worker can't reach
-  // What [data.columns] took from the training set (common/checkpoint/kept_columns.h), at most kMaxKeptColumnsBytes.
-  // "": nothing, or too much
+  // What [data.columns] took from the training set (common/checkpoint/kept_columns.h), or the labels and the header of
+  // csv files without it (common/checkpoint/kept_csv.h). At most kMaxKeptColumnsBytes. "": nothing, or too much
   std::string columns{};
   std::string notice{};  // what the operator should know about the data; "": nothing
 

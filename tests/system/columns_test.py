@@ -128,6 +128,67 @@ files = "adult-*.csv"
         self.assert_refused(outcome, 78, "follow from the words of the data files")
 
 
+class CsvWithoutColumnsTest(SystemTest):
+    """The last column is the label, and the others are known by their places alone."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "checkpoints").mkdir()
+        self.write("train.csv", "width,height,kind\n" + "1,0,cat\n0,1,dog\n1,1,Cat\n" * 20)
+        self.job_file = self.folder / "pets.toml"
+        self.job_file.write_text(f"""
+[job]
+name = "pets"
+[model]
+builtin = "mlp"
+layers = [2, 4, 3]
+[data]
+format = "csv"
+path = "{self.folder}"
+files = "train.csv"
+[train]
+batch_size = 10
+epochs = 1
+[checkpoint]
+directory = "checkpoints"
+at_end = true
+""")
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def train(self, *arguments):
+        return self.up(self.job_file, *arguments)
+
+    def test_a_job_with_other_labels_is_not_resumed(self):
+        self.assert_finished(self.train())
+        more = ["--set", "train.epochs=2"]
+        text = (self.folder / "train.csv").read_text()
+        self.write("train.csv", text.replace("Cat", "cat"))
+        self.assert_refused(self.train(*more), 78, "was trained with other labels or columns than the csv files have now: "
+                            "label 0 was 'Cat' and is 'cat' now")
+        self.write("train.csv", text.replace("width,height", "height,width"))
+        self.assert_refused(self.train(*more), 78, "the header's column 1 was 'width' and is 'height' now")
+        self.write("train.csv", text)
+        self.assert_finished(self.train(*more))
+
+    def test_a_test_set_with_another_order_of_columns_is_refused(self):
+        self.write("test.csv", "height,width,kind\n1,0,dog\n")
+        self.assert_refused(self.train("--set", "evaluate.files=test.csv"), 65,
+                            "test.csv:1: the header's column 1 is 'height', expected 'width' as in the training set")
+
+    def test_records_to_predict_have_the_order_of_the_training_set(self):
+        self.assert_finished(self.train())
+        self.write("other.csv", "height,width,kind\n1,0,dog\n")
+        predict = ["disttrain", "predict", "checkpoints/pets", "outputs.csv", "--data", self.folder, "--files", "other.csv"]
+        outcome = self.run_program(*predict)
+        self.assertEqual(outcome.code, 65, str(outcome))
+        self.assertIn("other.csv:1: the header's column 1 is 'height', expected 'width' as in the training set", outcome.err)
+        self.write("other.csv", "width,height,unknown\n1,0,dog\n")
+        outcome = self.run_program(*predict)
+        self.assertEqual(outcome.code, 0, str(outcome))
+
+
 class ParquetTest(SystemTest):
     def train(self, columns, *arguments):
         job = self.folder / "parquet.toml"

@@ -157,6 +157,41 @@ TEST_F(PreparedJobTest, EvaluatorReadsNoTrainingFiles) {
   EXPECT_THAT(misfit.error().message, HasSubstr("the records of evaluate.files have 1 values each"));
 }
 
+TEST_F(PreparedJobTest, TestSetOfCsvFilesHasTheColumnsOfTheTrainingSet) {
+  config_.data.format = DataFormat::kCsv;
+  config_.data.files = "train.csv";
+  config_.data.labels = "";
+  config_.evaluate.files = "test.csv";
+  folder_.write("train.csv", "width,height,kind\n1,5,0\n3,9,2\n");
+  folder_.write("test.csv", "width,height,kind\n2,11,1\n");
+  const auto prepared = prepare();
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  folder_.write("test.csv", "height,width,kind\n11,2,1\n");
+  const auto refused = prepare();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kData);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("test.csv:1: the header's column 1 is 'height', expected 'width' as in the training set"));
+}
+
+TEST_F(PreparedJobTest, SigmoidOfABuiltinModelTakesLabelsFrom0To1) {
+  write_records(6);
+  config_.model.loss = Loss::kSigmoidCrossEntropy;
+  config_.model.layers = {2, 1};
+  EXPECT_TRUE(prepare().has_value()) << "a program has its own loss";
+  config_.model.program.clear();
+  config_.model.builtin = "mlp";
+  const auto refused = prepare();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kData);
+  EXPECT_THAT(refused.error().message, HasSubstr("y.npy: value 0 of record 2 is the label 2, expected 0 to 1"));
+  write_records(2);
+  evaluate_records(3);
+  const auto evaluation = prepare();
+  ASSERT_FALSE(evaluation.has_value());
+  EXPECT_THAT(evaluation.error().message, HasSubstr("test-y.npy: value 0 of record 2 is the label 2"));
+}
+
 TEST_F(PreparedJobTest, ProgramOfAnySizeTakesAllRecords) {
   write_records(21);
   evaluate_records(13);

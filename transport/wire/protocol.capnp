@@ -573,7 +573,8 @@ struct JobDescribed {
   evaluationRecords @3 :UInt64;
   unreachable @4 :List(Member);  # the ps tasks of DescribeJob.reach that didn't answer
   trainHash @5 :UInt64;  # of the training records; 0: not known
-  # What [data.columns] took from the training set, for checkpoints: common/checkpoint/kept_columns.h
+  # What [data.columns] took from the training set, for checkpoints: common/checkpoint/kept_columns.h. Or the labels and
+  # the header of csv files without it: common/checkpoint/kept_csv.h
   columns @6 :Data;
   notice @7 :Text;  # a warning of the job; "": none
 }

@@ -30,8 +30,11 @@ std::vector<WantedColumn> wanted_columns(const std::vector<ColumnSection>& colum
 }
 
 ColumnEncoder::ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
-                             std::vector<std::string> missing, const std::string& target_taker)
-    : missing_(std::move(missing)), missing_numbers_(missing_numbers(missing_)) {
+                             std::vector<std::string> missing, const std::string& target_taker,
+                             bool takes_probabilities)
+    : missing_(std::move(missing)),
+      missing_numbers_(missing_numbers(missing_)),
+      takes_probabilities_(takes_probabilities) {
   std::map<std::string, std::uint64_t> places;  // of each category
   std::size_t from = 0;
   const std::vector<ColumnSection> known = with_vocabularies(columns, fitted);

@@ -8,6 +8,7 @@
 #include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/probability_labels.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {
@@ -34,6 +35,17 @@ void take_number(double number, LabelRange& range) {
 tl::unexpected<Error> too_many(const ColumnSection& section) {
   return fail(ErrorCode::kData, "column '" + name_in_files(section) + "' has more than " + std::to_string(kMaxWords) +
                                     " different words: is it text? Leave it out, or set " + key_of(section) + ".hash");
+}
+
+tl::unexpected<Error> too_large(const ColumnSection& section, const WordRoom& room) {
+  const std::string key = key_of(section);
+  return fail(ErrorCode::kData,
+              "the different words of column '" + name_in_files(section) +
+                  "', with those of other columns, take more than the " + std::to_string(room.most_bytes() >> 20) +
+                  " MiB of memory that words may take while the files are read: is it text? Set " + key + ".hash, " +
+                  (section.kind == ColumnKind::kCategory ? "give the words that matter by " + key + ".vocabulary"
+                                                         : "list the labels in " + key + ".vocabulary") +
+                  ", or raise data.memory");
 }
 
 // Whether the labels may be the words of classes.
@@ -71,10 +83,12 @@ void ColumnFit::Moments::add(const Moments& other) {
 }
 
 ColumnFit::ColumnFit(const std::vector<ColumnSection>& columns, std::vector<std::string> missing,
-                     std::string target_taker)
+                     std::string target_taker, bool takes_probabilities, WordRoom* room)
     : missing_(std::move(missing)),
       missing_numbers_(missing_numbers(missing_)),
-      target_taker_(std::move(target_taker)) {
+      target_taker_(std::move(target_taker)),
+      takes_probabilities_(takes_probabilities),
+      room_(room) {
   for (const ColumnSection& section : columns)
     if (has_values(section)) columns_.emplace_back().section = &section;
 }
@@ -128,7 +142,8 @@ Status ColumnFit::take_categories(const TableColumn& from, Column& column, std::
   return {};
 }
 
-Status ColumnFit::count_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of) {
+Status ColumnFit::count_word(std::string_view word, Column& column, std::uint64_t record,
+                             const PlaceOf& place_of) const {
   const auto known = column.words.find(word);
   if (known != column.words.end()) {
     ++known->second;
@@ -136,6 +151,7 @@ Status ColumnFit::count_word(std::string_view word, Column& column, std::uint64_
   }
   if (Status ok = check_word(*column.section, word, place_of(record)); !ok) return ok;
   if (column.words.size() >= kMaxWords) return too_many(*column.section);
+  if (room_ != nullptr && !room_->add(word)) return too_large(*column.section, *room_);
   column.words.emplace(word, 1);
   return {};
 }
@@ -154,6 +170,8 @@ Status ColumnFit::take_labels(const TableColumn& from, Column& column, std::uint
     if ((!number && is_infinity(word)) || number.has_value() != column.first.is_number ||
         (!number && !may_be_words(section, target_taker_)))
       return wrong_label(section, word, column.first, place_of(i));
+    if (takes_probabilities_ && number && !is_probability(*number))
+      return fail(ErrorCode::kData, place_of(i) + ": " + wrong_probability(section, word));
     if (!number) {
       if (Status ok = count_word(word, column, i, place_of); !ok) return ok;
     } else if (needs_moments(section)) {
@@ -193,7 +211,12 @@ Status ColumnFit::merge(ColumnFit&& later) {
     if (column.first.place.empty()) column.first = other.first;
     if (!other.first.place.empty() && other.first.is_number != column.first.is_number)
       return wrong_label(*column.section, other.first.label, column.first, other.first.place);
-    for (auto& [word, count] : other.words) column.words[word] += count;
+    column.words.merge(other.words);  // leaves the words that both have
+    for (const auto& [word, count] : other.words) {
+      column.words.find(word)->second += count;
+      if (room_ != nullptr) room_->drop(word);
+    }
+    other.words = {};
     if (column.words.size() > kMaxWords) return too_many(*column.section);
   }
   return {};

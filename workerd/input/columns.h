@@ -25,6 +25,7 @@
 #include "workerd/input/table.h"
 #include "workerd/input/token_rows.h"
 #include "workerd/input/tokens/tokenizer.h"
+#include "workerd/input/word_room.h"
 
 namespace disttrain::input {
 
@@ -68,12 +69,15 @@ std::optional<std::vector<ColumnSection>> columns_to_fit(const std::vector<Colum
 // Finds what FittedColumns needs in the tables of one file. Use it from one thread.
 class ColumnFit {
  public:
-  // `columns` must outlive this object. `missing` is data.missing, and `target_taker` is Source::target_taker.
-  ColumnFit(const std::vector<ColumnSection>& columns, std::vector<std::string> missing, std::string target_taker);
+  // `columns` must outlive this object. `missing` is data.missing, and the others are those of Source. `room` must live
+  // until the last take() or merge(); null: words have no bound in bytes.
+  ColumnFit(const std::vector<ColumnSection>& columns, std::vector<std::string> missing, std::string target_taker,
+            bool takes_probabilities, WordRoom* room = nullptr);
 
   // Takes the records of a table with the columns wanted_columns(). Errors, kData: a value is missing or there are
-  // several, a number is infinite, a label is missing, a column has too many words or one that isn't UTF-8, labels are
-  // numbers and words, or words where numbers are needed.
+  // several, a number is infinite, a label is missing, a column has too many words (kMaxWords, or more than the room)
+  // or one that isn't UTF-8, labels are numbers and words, or words where numbers are needed, or not from 0 to 1 where
+  // probabilities are needed.
   Status take(const Table& table, const PlaceOf& place_of);
 
   // Takes what `later` has found, which are the records after these.
@@ -119,12 +123,14 @@ class ColumnFit {
   Status take_labels(const TableColumn& from, Column& column, std::uint64_t records, const PlaceOf& place_of) const;
   Status wrong_label(const ColumnSection& section, std::string_view word, const FirstLabel& first,
                      const std::string& place) const;
-  static Status count_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of);
+  Status count_word(std::string_view word, Column& column, std::uint64_t record, const PlaceOf& place_of) const;
 
   std::vector<Column> columns_;  // in the order of wanted_columns()
   std::vector<std::string> missing_;
   std::vector<float> missing_numbers_;  // missing_numbers() of them
   std::string target_taker_;
+  bool takes_probabilities_ = false;
+  WordRoom* room_ = nullptr;
   std::uint64_t records_ = 0;
 };
 
@@ -190,10 +196,9 @@ struct RowsOut {
 // Encodes the records of tables. Any thread may use it.
 class ColumnEncoder {
  public:
-  // `columns` and `fitted` must outlive this object. `missing` is data.missing, and `target_taker` is
-  // Source::target_taker.
+  // `columns` and `fitted` must outlive this object. `missing` is data.missing, and the others are those of Source.
   ColumnEncoder(const std::vector<ColumnSection>& columns, const FittedColumns& fitted,
-                std::vector<std::string> missing, const std::string& target_taker);
+                std::vector<std::string> missing, const std::string& target_taker, bool takes_probabilities);
 
   // The number of values of a record in each array.
   std::uint64_t inputs() const { return inputs_; }
@@ -272,6 +277,7 @@ class ColumnEncoder {
   std::uint64_t categories_ = 0;
   bool has_pixels_ = false;
   bool has_whole_labels_ = true;
+  bool takes_probabilities_ = false;
   bool has_labels_ = false;
   bool has_weights_ = false;
   std::size_t token_columns_ = 0;

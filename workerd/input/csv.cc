@@ -13,6 +13,7 @@
 #include "workerd/input/column_text.h"
 #include "workerd/input/csv_fields.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/probability_labels.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {
@@ -120,7 +121,7 @@ std::optional<std::string> split(std::string_view record, std::vector<std::strin
 // Builds the CsvPart of one file from its records.
 class PartBuilder {
  public:
-  explicit PartBuilder(ByteSource& file) {
+  PartBuilder(ByteSource& file, bool takes_probabilities) : takes_probabilities_(takes_probabilities) {
     part_.path = file.path();
     part_.file_bytes = file.file_bytes();
   }
@@ -134,6 +135,7 @@ class PartBuilder {
         return bad(line, "only one field, expected inputs and a label, separated by commas: is data.format right?");
       if (is_header(fields)) {
         part_.header.assign(fields.begin(), fields.end());
+        part_.header_line = line;
         return {};
       }
     }
@@ -203,6 +205,10 @@ class PartBuilder {
                           : ""));
     }
     if (value) {
+      // As a float32 it would be infinite. It is no class, which is below 2^53.
+      if (std::abs(*value) > std::numeric_limits<float>::max())
+        return bad(line, "the label " + shown_text(field) + " is too large for float32: scale the labels");
+      if (takes_probabilities_ && !is_probability(*value)) return bad(line, wrong_probability_in_csv(field));
       if (labels.lines.empty()) labels.lines.push_back(line);
       labels.numbers.push_back(*value);
       return {};
@@ -221,6 +227,7 @@ class PartBuilder {
     return {};
   }
 
+  const bool takes_probabilities_;
   CsvPart part_;
   std::uint64_t first_line_ = 0;  // line of the header or, without a header, of the first record; 0: not read yet
   std::size_t fields_ = 0;
@@ -229,9 +236,9 @@ class PartBuilder {
 
 }  // namespace
 
-Result<CsvPart> read_csv(ByteSource& file) {
+Result<CsvPart> read_csv(ByteSource& file, bool takes_probabilities) {
   CsvRecordReader reader(file);
-  PartBuilder builder(file);
+  PartBuilder builder(file, takes_probabilities);
   std::vector<std::string_view> fields;
   std::deque<std::string> unquoted;
   bool has_rows = false;

@@ -61,6 +61,9 @@ struct Source {
   // numbers, so those of the test set must be, too. Nothing: labels may be numbers, or texts, which are numbered in
   // sorted order.
   std::optional<std::vector<std::string>> label_names;
+  // The same for the header of the training set, whose last name is the label's. Empty: it has none. A file whose
+  // header names other columns, or in another order, is an error. If may_lack_labels, the label may have another name.
+  std::vector<std::string> header;
   // What becomes of each column, and the words that mean that a value is missing.
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;
@@ -68,6 +71,10 @@ struct Source {
   // What takes the labels as numbers, and never as classes: `model.loss = "mse"`. Then words are an error. "": any
   // model
   std::string target_taker;
+  // The outputs of a builtin model with the loss sigmoid_cross_entropy; 0: any other model. Its targets are numbers
+  // from 0 to 1; others are an error. With one output each label that is a number is a target.
+  std::uint64_t sigmoid_outputs = 0;
+  bool takes_probabilities() const { return sigmoid_outputs == 1; }
   // With columns: the order in which records will be read, the most memory for them in bytes (0: "auto"), and the
   // folder of the index ("": that of the data). bucket_by: the column of tokens or bytes whose lengths are needed; "":
   // none.
@@ -111,6 +118,8 @@ struct DatasetColumn {
   std::int64_t largest = -1;
   // With [data.columns]: the columns whose values the array has, in their order.
   std::vector<ColumnPart> parts = {};
+  // Of a record of npy, npz and idx files. Otherwise {}.
+  std::vector<std::uint64_t> shape = {};
 };
 
 // What random changes of records depend on, besides the record (augment.h).
@@ -154,6 +163,8 @@ class Dataset {
   virtual std::uint64_t bytes_read() const = 0;                             // total size of the files on disk
   virtual const std::vector<std::string>& label_names() const = 0;          // empty unless labels are text
   virtual std::shared_ptr<const FittedColumns> fitted_columns() const = 0;  // null without [data.columns]
+  // The names of the columns of csv files without [data.columns], that of the label last. Empty if they have no header.
+  virtual std::vector<std::string> header() const { return {}; }
 
   // The first record of each block of records that are read together, ascending from 0. Empty: any record can be read
   // by itself.

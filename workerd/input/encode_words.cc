@@ -12,6 +12,7 @@
 #include "workerd/input/column_values.h"
 #include "workerd/input/columns.h"
 #include "workerd/input/number_text.h"
+#include "workerd/input/probability_labels.h"
 #include "workerd/input/record_block.h"
 
 namespace disttrain::input {
@@ -202,6 +203,8 @@ Result<double> ColumnEncoder::number_of_label(const Column& column, std::string_
   const std::optional<double> number = double_in(word);
   if (!number && is_infinity(word)) return bad("is infinite, expected a finite number: correct the record");
   if (!number) return bad("isn't a number as those of the training set: correct the record");
+  if (takes_probabilities_ && !is_probability(*number))
+    return fail(ErrorCode::kData, place_of(record) + ": " + wrong_probability(section, word));
   const bool is_whole = std::abs(*number) <= kLargestWhole && *number == std::floor(*number);
   if (has_whole_labels_ && !is_whole)
     return bad("isn't a whole number as those of the training set: correct the record");

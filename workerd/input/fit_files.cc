@@ -9,6 +9,7 @@
 #include "common/config/columns.h"
 #include "workerd/input/column_values.h"
 #include "workerd/input/encode_tokens.h"
+#include "workerd/input/memory_budget.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/table_reader.h"
 #include "workerd/input/table_slice.h"
@@ -74,8 +75,8 @@ struct Found {
 
 // Without `lengths` they aren't wanted.
 Result<Found> fit_file(const Source& source, const std::string& path, RecordRange range,
-                       std::optional<LengthFit> lengths) {
-  ColumnFit fit(source.columns, source.missing, source.target_taker);
+                       std::optional<LengthFit> lengths, WordRoom& room) {
+  ColumnFit fit(source.columns, source.missing, source.target_taker, source.takes_probabilities(), &room);
   const auto take = [&](Table& table, TableReader& reader, std::uint64_t before) -> Status {
     const std::uint64_t begin = std::clamp(range.begin, before, before + table.records) - before;
     const std::uint64_t end = std::clamp(range.end, before, before + table.records) - before;
@@ -111,9 +112,10 @@ Result<Found> read_files(const Source& source, const std::vector<std::string>& p
                          const std::optional<LengthFit>& lengths) {
   const Result<std::vector<RecordRange>> ranges = ranges_of(source, paths);
   if (!ranges) return tl::unexpected(ranges.error());
+  WordRoom room(std::max(memory_budget(source.memory), memory_budget(0)));
   std::optional<Found> all;
   const auto fit = [&](const std::string& path) {
-    return fit_file(source, path, (*ranges)[static_cast<std::size_t>(&path - paths.data())], lengths);
+    return fit_file(source, path, (*ranges)[static_cast<std::size_t>(&path - paths.data())], lengths, room);
   };
   const auto merge = [&all](Found&& of_file) -> Status {
     if (!all.has_value()) {
@@ -170,7 +172,7 @@ Result<FittedFiles> fit_files(const Source& source, const std::vector<std::strin
     if (!read) return tl::unexpected(std::move(read.error()));
     found = std::move(*read);
   }
-  Result<FittedColumns> done = (found ? found->columns : ColumnFit({}, {}, "")).done(source.columns);
+  Result<FittedColumns> done = (found ? found->columns : ColumnFit({}, {}, "", false)).done(source.columns);
   if (!done) return tl::unexpected(std::move(done.error()));
   fitted.columns = std::move(*done);
   for (std::size_t i = 0; i < source.columns.size(); ++i) {

@@ -1,13 +1,14 @@
 #include "workerd/input/fits.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "common/config/columns.h"
 #include "common/counted.h"
 #include "workerd/input/bind.h"
 #include "workerd/input/columns.h"
+#include "workerd/input/integer_bounds.h"
+#include "workerd/input/record_shape.h"
 
 namespace disttrain::input {
 
@@ -21,19 +22,6 @@ bool is_integer(DType dtype) {
   return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
 }
 
-struct Bounds {
-  std::int64_t smallest = 0;
-  std::int64_t largest = 0;
-};
-
-// The values that an integer type can hold.
-Bounds bounds_of(DType dtype) {
-  if (dtype == DType::kUint8) return {0, std::numeric_limits<std::uint8_t>::max()};
-  if (dtype == DType::kInt32)
-    return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
-  return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
-}
-
 // Whether Dataset::gather() can make values of type `to` from those of type `from`.
 bool converts(DType from, DType to) {
   return is_float(to) || (is_integer(from) && is_integer(to));
@@ -44,12 +32,6 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
   std::string text;
   for (const std::uint64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
   return "values of the shape [" + text + "]";
-}
-
-// Dimensions of 1 don't change the order of values.
-std::vector<std::uint64_t> without_ones(std::vector<std::uint64_t> shape) {
-  shape.erase(std::remove(shape.begin(), shape.end(), std::uint64_t{1}), shape.end());
-  return shape;
 }
 
 // The keys of job.toml that set the sizes of a model's first and last columns.
@@ -82,7 +64,10 @@ class Fitting {
   Status inputs(const DatasetColumn& has, const ColumnSpec& wants) const {
     const std::string records = "the records of " + files_;
     if (Status ok = check_type(records, has, wants); !ok) return ok;
-    if (has.elements == element_count(wants)) return within_range(records, has, wants);
+    if (has.elements == element_count(wants)) {
+      if (Status ok = check_shape(records, has, wants); !ok) return ok;
+      return within_range(records, has, wants);
+    }
     if (is_text_)
       return fail(ErrorCode::kConfig, records + " have " + std::to_string(has.elements) +
                                           (has.dtype == DType::kUint8 ? " bytes" : " tokens") +
@@ -106,10 +91,15 @@ class Fitting {
     if (without_ones(has.shape) != without_ones(wants.shape))
       return fail(ErrorCode::kConfig,
                   what + " has " + shape_text(has.shape) + taker + shape_text(wants.shape) + advice);
-    if (is_integer(array.dtype) && is_integer(wants.dtype) && wants.limit > 0 && has.limit > wants.limit)
-      return fail(ErrorCode::kData, what + " has numbers from 0 to " + std::to_string(has.limit - 1) + taker +
-                                        "numbers from 0 to " + std::to_string(wants.limit - 1) + advice);
-    return {};
+    if (!is_integer(array.dtype) || !is_integer(wants.dtype)) return {};
+    const std::int64_t smallest = has.limit > 0 ? 0 : array.smallest;
+    const std::int64_t largest = has.limit > 0 ? static_cast<std::int64_t>(has.limit - 1) : array.largest;
+    const IntegerBounds bounds = bounds_of(wants);
+    if (smallest >= bounds.smallest && largest <= bounds.largest) return {};
+    return fail(ErrorCode::kData, what + " has numbers from " + std::to_string(smallest) + " to " +
+                                      std::to_string(largest) + taker + "numbers from " +
+                                      std::to_string(bounds.smallest) + " to " + std::to_string(bounds.largest) +
+                                      advice);
   }
 
   // A column of tokens or bytes.
@@ -131,9 +121,7 @@ class Fitting {
       return fail(ErrorCode::kConfig, what + ", " + std::to_string(has.elements) + " of them" + taker +
                                           std::to_string(element_count(wants)) + ": change data.columns." + has.name +
                                           ".length or " + keys_.inputs);
-    const Bounds type = bounds_of(wants.dtype);
-    const std::int64_t largest =
-        wants.limit > 0 ? std::min(type.largest, static_cast<std::int64_t>(wants.limit - 1)) : type.largest;
+    const std::int64_t largest = bounds_of(wants).largest;
     if (has.largest <= largest) return {};
     return fail(ErrorCode::kData, what + " from 0 to " + std::to_string(has.largest) + taker + "0 to " +
                                       std::to_string(largest) + ": change " + keys_.outputs + " or data.columns." +
@@ -177,6 +165,7 @@ class Fitting {
       return fail(ErrorCode::kConfig, labels + " are one number per record, but the model's column \"" + wants.name +
                                           "\" has " + std::to_string(outputs) + ": change the model or " + labels_);
     }
+    if (Status ok = check_shape(labels, has, wants); !ok) return ok;
     return within_range(labels, has, wants);
   }
 
@@ -184,16 +173,24 @@ class Fitting {
   // Whether integers are within the limit of the model's column, and fit into its type.
   Status within_range(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
     if (!is_integer(has.dtype) || !is_integer(wants.dtype)) return {};
-    Bounds bounds = bounds_of(wants.dtype);
-    if (wants.limit > 0) bounds = {0, std::min(bounds.largest, static_cast<std::int64_t>(wants.limit - 1))};
+    const IntegerBounds bounds = bounds_of(wants);
     // The values between them are checked in each batch.
-    const bool is_low = has.smallest >= bounds.smallest || wants.ignored == has.smallest;
-    const bool is_high = has.largest <= bounds.largest || wants.ignored == has.largest;
-    if (is_low && is_high) return {};
+    if (takes(wants, has.smallest) && takes(wants, has.largest)) return {};
     return fail(ErrorCode::kData, what + " have values from " + std::to_string(has.smallest) + " to " +
                                       std::to_string(has.largest) + ", but the model's column \"" + wants.name +
                                       "\" takes " + std::to_string(bounds.smallest) + " to " +
                                       std::to_string(bounds.largest) + ": change " + keys_.outputs + " or " + files_);
+  }
+
+  // Whether as many values stand in the order that the model expects.
+  Status check_shape(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {
+    const ColumnPart* const part = has.parts.size() == 1 ? &has.parts.front() : nullptr;
+    const std::vector<std::uint64_t>& shape = part != nullptr ? part->shape : has.shape;
+    if (have_same_order(shape, wants.shape)) return {};
+    return fail(ErrorCode::kConfig, what + " have " + shape_text(shape) + ", but the model's column \"" + wants.name +
+                                        "\" takes " + shape_text(wants.shape) + ": change " + keys_.inputs + " or " +
+                                        (part != nullptr ? "data.columns." + part->name + ".shape"
+                                                         : files_ + ", for example by numpy.transpose"));
   }
 
   Status check_type(const std::string& what, const DatasetColumn& has, const ColumnSpec& wants) const {

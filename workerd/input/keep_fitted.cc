@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/bounds.h"
+#include "common/checkpoint/kept_csv.h"
 #include "common/config/columns.h"
 #include "workerd/input/column_values.h"
 #include "workerd/input/encode_tokens.h"
@@ -39,6 +40,10 @@ std::string encode_fitted(const std::vector<ColumnSection>& columns, const Fitte
   }
   std::string bytes = checkpoint::encode_columns(kept);
   return bytes.size() > kMaxKeptColumnsBytes ? "" : bytes;
+}
+
+std::string encode_csv_names(const Dataset& training) {
+  return checkpoint::encode_csv({.labels = training.label_names(), .header = training.header()});
 }
 
 Result<std::shared_ptr<const FittedColumns>> fitted_from(const std::vector<ColumnSection>& columns,

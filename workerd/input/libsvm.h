@@ -8,13 +8,12 @@
 #include <span>
 #include <vector>
 
+#include "common/config/columns.h"
 #include "common/result.h"
 #include "workerd/input/record_block.h"
 #include "workerd/input/table.h"
 
 namespace disttrain::input {
-
-inline constexpr std::uint32_t kMaxLibsvmWidth = 1 << 24;
 
 struct LibsvmShape {
   std::uint32_t width = 1;      // values of a record, from 1 to kMaxLibsvmWidth

@@ -11,7 +11,9 @@
 #include "workerd/input/load.h"
 #include "workerd/input/npy.h"
 #include "workerd/input/npz.h"
+#include "workerd/input/probability_labels.h"
 #include "workerd/input/read_parallel.h"
+#include "workerd/input/record_shape.h"
 
 namespace disttrain::input {
 
@@ -58,10 +60,28 @@ Result<std::vector<std::string>> find_label_files(const Source& source, const st
   return labels;
 }
 
-// Checks that the records of all files have the same number of values.
+std::vector<std::uint64_t> record_shape(const Array& file) {
+  return {file.header.shape.begin() + 1, file.header.shape.end()};
+}
+
+// The file whose shape those of the others are compared with: the first one that isn't flat, because flat records fit
+// each shape.
+const Array& shaped_file(const std::vector<Array>& files) {
+  const auto found =
+      std::find_if(files.begin(), files.end(), [](const Array& file) { return !is_flat(record_shape(file)); });
+  return found == files.end() ? files.front() : *found;
+}
+
+// Checks that the records of all files have the same number of values, in the same order.
 Status check_alike(const std::vector<Array>& files, const std::string& key) {
   const Array& first = files.front();
+  const Array& shaped = shaped_file(files);
   for (const Array& file : files) {
+    if (file.row_elements() == first.row_elements() && !have_same_order(record_shape(file), record_shape(shaped))) {
+      return fail(ErrorCode::kData, file.path + ": its records have the shape " + describe_shape(record_shape(file)) +
+                                        ", expected " + describe_shape(record_shape(shaped)) + " as in " + shaped.path +
+                                        ": transpose the array, or does the pattern " + key + " match too many files?");
+    }
     if (file.row_elements() != first.row_elements()) {
       return fail(ErrorCode::kData, file.path + ": its records have " + std::to_string(file.row_elements()) +
                                         " values (shape " + describe_shape(file.header.shape) + "), expected " +
@@ -127,7 +147,7 @@ bool has_type(const Array& array, DType type) {
 
 // Joins the values of all files. Frees each file's array as soon as its values are copied.
 Result<Values> join(std::vector<Array> files, DType type) {
-  Values joined{type, files.front().row_elements(), {}};
+  Values joined{type, files.front().row_elements(), {}, record_shape(shaped_file(files))};
   if (files.size() == 1 && has_type(files.front(), type)) {
     joined.bytes = std::move(files.front().bytes);
     return joined;
@@ -236,8 +256,10 @@ Result<Contents> load_arrays(const Source& source) {
   contents.records = rows_of(*inputs);
   for (const std::vector<Array>* files : {&*inputs, &*labels})
     for (const Array& file : *files) contents.bytes_read += file.file_bytes;
+  const std::vector<LabelFile> files_of_labels = label_files(*labels);
   if (Status joined = join_labels(std::move(*labels), source.labels_as, contents); !joined)
     return tl::unexpected(joined.error());
+  if (Status ok = check_probabilities(source, files_of_labels, contents); !ok) return tl::unexpected(ok.error());
   const DType type = kept_type(*inputs, source.inputs_as);
   Result<Values> joined = join(std::move(*inputs), type);
   if (!joined) return tl::unexpected(joined.error());

@@ -150,7 +150,8 @@ Result<std::optional<Contents>> load_columns(const Source& source, const std::ve
     if (!found) return tl::unexpected(found.error());
     fitted = std::make_shared<const FittedColumns>(std::move(found->columns));
   }
-  const ColumnEncoder encoder(source.columns, *fitted, source.missing, source.target_taker);
+  const ColumnEncoder encoder(source.columns, *fitted, source.missing, source.target_taker,
+                              source.takes_probabilities());
   const std::uint64_t memory = memory_budget(source.memory);
   Room room{memory, most_of_others(paths, memory)};
   Result<std::vector<FilePart>> parts =

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <limits>
+#include <cstddef>
 #include <map>
 #include <span>
 #include <string_view>
@@ -19,10 +19,43 @@ namespace {
 Result<CsvPart> read_part(const Source& source, const std::string& path) {
   Result<std::unique_ptr<FileReader>> file = FileReader::open(path, source.is_cancelled, source.max_expansion);
   if (!file) return tl::unexpected(std::move(file.error()));
-  return read_csv(**file);
+  return read_csv(**file, source.takes_probabilities());
 }
 
-Status check_alike(const std::vector<CsvPart>& parts) {
+// The header that all files of a data set must have.
+struct CommonHeader {
+  std::vector<std::string> names;  // empty: the files have none
+  std::string where;               // for error texts
+};
+
+CommonHeader common_header(const std::vector<CsvPart>& parts, const Source& source) {
+  if (!source.header.empty()) return {source.header, "the training set"};
+  for (const CsvPart& part : parts)
+    if (!part.header.empty()) return {part.header, part.path};
+  return {};
+}
+
+// Without [data.columns] a column is known by its place. So a file with another order would give wrong inputs.
+Status check_header(const CsvPart& part, const CommonHeader& common, bool may_lack_labels) {
+  if (part.header.empty() || common.names.empty()) return {};
+  const std::string place = part.path + ":" + std::to_string(part.header_line) + ": ";
+  const std::string advice =
+      ": all files of the training set and of the test set must have the same columns in the same order: correct the "
+      "file";
+  if (part.header.size() != common.names.size())
+    return fail(ErrorCode::kData, place + "the header has " + std::to_string(part.header.size()) +
+                                      " columns, expected " + std::to_string(common.names.size()) + " as in " +
+                                      common.where + advice);
+  const std::ptrdiff_t labels = may_lack_labels ? 1 : 0;
+  const auto differ = std::mismatch(part.header.begin(), part.header.end() - labels, common.names.begin());
+  if (differ.first == part.header.end() - labels) return {};
+  return fail(ErrorCode::kData, place + "the header's column " +
+                                    std::to_string(differ.first - part.header.begin() + 1) + " is " +
+                                    printable(shown_text(*differ.first)) + ", expected " +
+                                    printable(shown_text(*differ.second)) + " as in " + common.where + advice);
+}
+
+Status check_alike(const std::vector<CsvPart>& parts, const CommonHeader& header, bool may_lack_labels) {
   const CsvPart& first = parts.front();
   for (const CsvPart& part : parts) {
     const auto bad = [&part](const std::string& what) {
@@ -33,11 +66,7 @@ Status check_alike(const std::vector<CsvPart>& parts) {
       return bad(std::to_string(part.columns + 1) + " fields, expected " + std::to_string(first.columns + 1) +
                  " as in " + first.path);
     }
-    if (!part.header.empty() && !first.header.empty() && part.header != first.header) {
-      const auto differ = std::mismatch(part.header.begin(), part.header.end(), first.header.begin());
-      return bad("the header's column " + std::to_string(differ.first - part.header.begin() + 1) + " is " +
-                 shown_text(*differ.first) + ", expected " + shown_text(*differ.second) + " as in " + first.path);
-    }
+    if (Status ok = check_header(part, header, may_lack_labels); !ok) return ok;
     if (part.labels.names.empty() != first.labels.names.empty()) {
       return bad(std::string("the labels are ") + (part.labels.names.empty() ? "numbers" : "text") + ", expected " +
                  (first.labels.names.empty() ? "numbers" : "text") + " as in " + first.path);
@@ -127,14 +156,7 @@ Status join_number_labels(const std::vector<CsvPart>& parts, const Source& sourc
   for (const CsvPart& part : parts) all.insert(all.end(), part.labels.numbers.begin(), part.labels.numbers.end());
   if (take_labels(all, contents)) return {};
   std::vector<float> targets;
-  for (const double value : all) {
-    // As a float32 this number would be infinite.
-    if (!(value >= std::numeric_limits<float>::lowest() && value <= std::numeric_limits<float>::max())) {
-      return fail(ErrorCode::kData, parts.front().path + ": a label of " + std::to_string(value) +
-                                        " is too large for float32: scale the labels");
-    }
-    targets.push_back(static_cast<float>(value));
-  }
+  for (const double value : all) targets.push_back(static_cast<float>(value));  // it fits: CsvLabels::numbers
   contents.targets = values_of(targets, 1);
   return {};
 }
@@ -164,7 +186,8 @@ Result<Contents> load_csv(const Source& source) {
   Result<std::vector<CsvPart>> parts =
       read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_part(source, path); });
   if (!parts) return tl::unexpected(parts.error());
-  if (Status alike = check_alike(*parts); !alike) return tl::unexpected(alike.error());
+  CommonHeader header = common_header(*parts, source);
+  if (Status alike = check_alike(*parts, header, source.may_lack_labels); !alike) return tl::unexpected(alike.error());
   const CsvPart& first = parts->front();
   if (!source.target_taker.empty() && !first.labels.names.empty())
     return fail(ErrorCode::kData, first.path + ":" + std::to_string(first.labels.lines.front()) + ": the label " +
@@ -172,6 +195,7 @@ Result<Contents> load_csv(const Source& source) {
                                       source.target_taker + " needs: correct the file, or choose a loss for classes");
 
   Contents contents;
+  contents.header = std::move(header.names);
   const Status joined = parts->front().labels.names.empty() ? join_number_labels(*parts, source, contents)
                                                             : join_text_labels(*parts, source, contents);
   if (!joined) return tl::unexpected(joined.error());

@@ -80,6 +80,7 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
   StreamedOptions options{.columns = source.columns,
                           .missing = source.missing,
                           .target_taker = source.target_taker,
+                          .takes_probabilities = source.takes_probabilities(),
                           .fitted = source.fitted,
                           .lengths = {},
                           .begin = source.begin,
@@ -99,7 +100,8 @@ Result<std::unique_ptr<Dataset>> load_streamed(const Source& source, const std::
                                         ": a file was changed while it was read: start the job again when the files "
                                         "are complete");
   }
-  const ColumnEncoder encoder(source.columns, *options.fitted, source.missing, source.target_taker);
+  const ColumnEncoder encoder(source.columns, *options.fitted, source.missing, source.target_taker,
+                              source.takes_probabilities());
   const std::string why_blocks = (*records)->needs_blocks();
   const bool needs_blocks = !why_blocks.empty();
   if (needs_blocks && encoder.has_pixels())

@@ -66,7 +66,8 @@ std::uint64_t MemoryDataset::hash_of_selected() const {
 }
 
 void MemoryDataset::add_column(const char* name, const Values& values, const std::vector<ColumnPart>& parts) {
-  DatasetColumn column{.name = name, .dtype = values.dtype, .elements = values.elements, .parts = parts};
+  DatasetColumn column{
+      .name = name, .dtype = values.dtype, .elements = values.elements, .parts = parts, .shape = values.shape};
   with_type(values.dtype, selected(values), [&column]<typename T>(std::span<T> found) {
     if constexpr (std::is_integral_v<T>) {
       const auto range = range_of(std::span<const T>(found));

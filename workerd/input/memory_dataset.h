@@ -17,6 +17,7 @@ struct Values {
   DType dtype = DType::kFloat32;  // kUint8, kInt32, kInt64, kFloat32 or kFloat64
   std::uint64_t elements = 0;     // of one record; 0: there are no values
   std::unique_ptr<std::byte[]> bytes;
+  std::vector<std::uint64_t> shape = {};  // DatasetColumn::shape
 };
 Values values_of(const std::vector<float>& values, std::uint64_t elements);
 
@@ -33,6 +34,7 @@ struct Contents {
   Values targets;
   Values weights;  // only with [data.columns]
   std::vector<std::string> label_names;
+  std::vector<std::string> header;              // Dataset::header()
   Parts parts;                                  // only with [data.columns]
   std::shared_ptr<const FittedColumns> fitted;  // only with [data.columns]
   std::uint64_t bytes_read = 0;
@@ -52,6 +54,7 @@ class MemoryDataset final : public Dataset {
   std::uint64_t hash() const override { return hash_; }
   const std::vector<std::string>& label_names() const override { return contents_.label_names; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return contents_.fitted; }
+  std::vector<std::string> header() const override { return contents_.header; }
   std::string notice() const override { return contents_.notice; }
   std::vector<UnknownWords> unknown_words() const override { return contents_.unknown; }
   Status gather(std::span<const std::uint64_t> indices, std::span<const ColumnOut> columns,

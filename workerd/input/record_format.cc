@@ -76,6 +76,7 @@ class CsvFormat final : public RecordFormat {
     if (!header.has_value()) return tl::unexpected(header.error());
     if (!header->has_value()) return std::size_t{0};
     const CsvHeader& found = **header;
+    if (found.fields == 0) return found.bytes;  // blank lines alone; the caller refuses a file without records
     if (found.fields != header_.fields || found.columns != header_.columns)
       return fail(ErrorCode::kData, std::string(block.path) + ":" + std::to_string(found.line) +
                                         ": the header has other columns or another order than that of the first file: "

@@ -13,6 +13,7 @@
 #include "common/check.h"
 #include "common/config/columns.h"
 #include "common/os/crash_stack.h"
+#include "workerd/input/integer_bounds.h"
 #include "workerd/input/read_parallel.h"
 #include "workerd/input/rows.h"
 #include "workerd/input/typed_values.h"
@@ -42,7 +43,8 @@ struct StreamedDataset::Scratch {
 StreamedDataset::StreamedDataset(std::unique_ptr<RecordSource> source, StreamedOptions options)
     : source_(std::move(source)),
       options_(std::move(options)),
-      encoder_(options_.columns, *options_.fitted, options_.missing, options_.target_taker),
+      encoder_(options_.columns, *options_.fitted, options_.missing, options_.target_taker,
+               options_.takes_probabilities),
       blocks_(options_.memory),
       unknown_(encoder_.unknown_names().size()) {
   DISTTRAIN_CHECK_LT(options_.begin, options_.end);
@@ -197,14 +199,19 @@ Status StreamedDataset::check_limit(std::span<const std::uint64_t> indices, cons
                                     const ColumnSpec& as) const {
   const bool is_float = as.dtype == DType::kFloat32 || as.dtype == DType::kFloat64;
   const std::uint64_t limit = !is_float ? as.limit : element_count(as) > 1 ? element_count(as) : 0;
-  if (limit == 0) return {};
+  if (is_float && limit == 0) return {};
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const std::int64_t label = rows[i].rows->classes[rows[i].row];
-    if (static_cast<std::uint64_t>(label) >= limit && (is_float || as.ignored != label))
-      return fail(ErrorCode::kData, source_->place_of(options_.begin + indices[i]) + ": the label is " +
-                                        std::to_string(label) + ", but the model has " + std::to_string(limit) +
-                                        " outputs, for labels from 0 to " + std::to_string(limit - 1) +
-                                        ": correct the record, or change the model");
+    if (is_float ? static_cast<std::uint64_t>(label) < limit : takes(as, label)) continue;
+    const IntegerBounds bounds = bounds_of(as);
+    const std::string expected =
+        is_float || as.limit > 0 ? " has " + std::to_string(limit) + " outputs, for labels from 0 to " +
+                                       std::to_string(is_float ? static_cast<std::int64_t>(limit) - 1 : bounds.largest)
+                                 : "'s column \"" + as.name + "\" takes " + std::to_string(bounds.smallest) + " to " +
+                                       std::to_string(bounds.largest);
+    return fail(ErrorCode::kData, source_->place_of(options_.begin + indices[i]) + ": the label is " +
+                                      std::to_string(label) + ", but the model" + expected +
+                                      ": correct the record, or change the model");
   }
   return {};
 }

@@ -27,6 +27,7 @@ struct StreamedOptions {
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;  // data.missing
   std::string target_taker;          // Source::target_taker
+  bool takes_probabilities = false;  // Source::takes_probabilities()
   std::shared_ptr<const FittedColumns> fitted;
   std::vector<std::uint32_t> lengths;  // of each record in the column Source::bucket_by; empty without one
   std::uint64_t begin = 0;             // records [begin, end) of the source

@@ -25,6 +25,7 @@ class UnlabelledDataset final : public Dataset {
   std::uint64_t bytes_read() const override { return inner_->bytes_read(); }
   const std::vector<std::string>& label_names() const override { return inner_->label_names(); }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return inner_->fitted_columns(); }
+  std::vector<std::string> header() const override { return inner_->header(); }
   std::vector<std::uint64_t> blocks() const override { return inner_->blocks(); }
   std::uint64_t hash() const override { return inner_->hash(); }
   std::string notice() const override { return inner_->notice(); }

@@ -11,6 +11,7 @@
 
 #include "chiefd/core/placement.h"
 #include "common/checkpoint/disk_files.h"
+#include "common/checkpoint/kept_csv.h"
 #include "common/checkpoint/weights.h"
 #include "common/config/columns.h"
 #include "common/config/reader/reader.h"
@@ -87,6 +88,8 @@ Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::v
     if (!fitted) return tl::unexpected(fitted.error());
     source.fitted = std::move(*fitted);
   }
+  if (!has_columns)
+    if (const std::optional<checkpoint::KeptCsv> csv = checkpoint::csv_of(kept)) source.header = csv->header;
   // Older checkpoints don't keep the vocabularies, means and deviations of the training set.
   if (has_columns && source.fitted == nullptr) {
     input::Source fitted = input::training_source(job.data);

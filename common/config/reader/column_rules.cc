@@ -293,6 +293,10 @@ static void check_sources(const DataSection& data, Reading& reading) {
       reading.refuse(name,
                      taken + "which are numbers, as words; set its kind to \"numeric\", or its from to \"label\"");
     } else if (are_libsvm && from == "features") {
+      if (value_count(column) > kMaxLibsvmWidth)
+        reading.refuse(name + ".shape", name + ".shape has more than " + std::to_string(kMaxLibsvmWidth) +
+                                            " values; expected at most that in libsvm files, whose records are stored "
+                                            "with all zeros in memory");
       if (features != nullptr && value_count(column) != value_count(*features))
         reading.refuse(name + ".shape",
                        name + ".shape has the size " + std::to_string(value_count(column)) + ", but data.columns." +

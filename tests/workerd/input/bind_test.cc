@@ -118,6 +118,23 @@ TEST_P(Bind, ErrorsNameBothSides) {
   EXPECT_TRUE(fit({wants("place", DType::kFloat32, {2, 1})}));
 }
 
+TEST_P(Bind, NumbersOfACategoryFitIntoTheTypeOfItsColumn) {
+  for (const std::uint32_t categories : {256u, 257u}) {
+    source_.columns[1].hash = categories;
+    Result<std::unique_ptr<Dataset>> dataset = load_dataset(source_);
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    dataset_ = std::move(*dataset);
+    EXPECT_TRUE(fit({wants("country", DType::kInt32)}));
+    if (categories == 256) {
+      EXPECT_TRUE(fit({wants("country", DType::kUint8)}));
+    }
+  }
+  for (const std::uint64_t limit : {0, 300})
+    expect_unfit({wants("country", DType::kUint8, {}, limit)},
+                 HasSubstr("the column \"country\" of data.columns has numbers from 0 to 256, but the model's column "
+                           "\"country\" takes numbers from 0 to 255: change the model or data.columns.country"));
+}
+
 TEST_P(Bind, BuiltinModelThatLeavesCategoriesUnusedIsRefused) {
   ModelSection model;
   model.builtin = "mlp";

@@ -283,6 +283,73 @@ TEST_F(Csv, FilesMustBeAlike) {
   expect_error(source(kCsv, folder_, "?.csv"), ErrorCode::kData, {"2.csv:1:", "labels are text, expected numbers"});
 }
 
+TEST_F(Csv, HeaderOfEachFileIsComparedWithTheFirstOneFound) {
+  folder_.write("1.csv", "1,2,0\n");
+  folder_.write("2.csv", "a,b,k\n1,2,0\n");
+  folder_.write("3.csv", "\nb,a,k\n\n1,2,0\n");
+  expect_error(source(kCsv, folder_, "?.csv"), ErrorCode::kData,
+               {folder_ / "3.csv:2: the header's column 1 is 'b', expected 'a' as in " + folder_ / "2.csv",
+                "same order: correct the file"});
+  folder_.write("3.csv", "a,b,k\n3,4,1\n");
+  const auto dataset = load(source(kCsv, folder_, "?.csv"));
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->header(), (std::vector<std::string>{"a", "b", "k"}));
+  EXPECT_EQ(load_text("1,2,0\n")->header(), std::vector<std::string>());
+}
+
+TEST_F(Csv, TestSetHasTheHeaderOfTheTrainingSet) {
+  Source test = source(kCsv, folder_, "test*");
+  test.header = {"a", "b", "k"};
+  folder_.write("test1", "5,6,0\n");
+  folder_.write("test2", "a,b,k\n1,2,0\n");
+  EXPECT_EQ(load(test)->records(), 2u) << "a file may lack a header";
+  folder_.write("test2", "b,a,k\n1,2,0\n");
+  expect_error(test, ErrorCode::kData,
+               {folder_ / "test2:1: the header's column 1 is 'b', expected 'a' as in the training set"});
+  folder_.write("test2", "a,b,kind\n1,2,0\n");
+  expect_error(test, ErrorCode::kData, {"test2:1: the header's column 3 is 'kind', expected 'k'"});
+  folder_.write("test1", "a,k\n5,0\n");
+  folder_.write("test2", "a,k\n1,0\n");
+  expect_error(test, ErrorCode::kData, {"test1:1: the header has 2 columns, expected 3 as in the training set"});
+}
+
+TEST_F(Csv, LastColumnOfFilesToPredictMayHaveAnyName) {
+  Source predicted = without_labels(source(kCsv, folder_, "a.csv"));
+  predicted.header = {"a", "b", "k"};
+  folder_.write("a.csv", "a,b,nothing\n1,2,0\n");
+  EXPECT_EQ(load(predicted)->records(), 1u);
+  folder_.write("a.csv", "b,a,k\n1,2,0\n");
+  expect_error(predicted, ErrorCode::kData, {"a.csv:1: the header's column 1 is 'b', expected 'a'"});
+}
+
+TEST_F(Csv, LabelTooLargeForFloatIsPlaced) {
+  folder_.write("1.csv", "1,0.5\n");
+  folder_.write("2.csv", "x,y\n1,2\n2,-1e300\n");
+  expect_error(source(kCsv, folder_, "?.csv"), ErrorCode::kData,
+               {folder_ / "2.csv:3: the label '-1e300' is too large for float32: scale the labels"});
+}
+
+TEST_F(Csv, LabelsOfASigmoidAreFrom0To1) {
+  folder_.write("1.csv", "1,0\n2,1\n3,0.25\n");
+  folder_.write("2.csv", "x,y\n1,1\n2,-1\n");
+  Source all = source(kCsv, folder_, "?.csv");
+  EXPECT_EQ(load(all)->records(), 5u);
+  all.sigmoid_outputs = 1;
+  expect_error(all, ErrorCode::kData,
+               {folder_ / "2.csv:3: the label '-1' in the last column, expected 0 to 1, as model.loss = "
+                          "\"sigmoid_cross_entropy\" needs: if there are two labels, write them as 0 and 1, or add "
+                          "[data.columns]"});
+  Source first = source(kCsv, folder_, "1.csv");
+  first.sigmoid_outputs = 1;
+  EXPECT_EQ(all_rows(*load(first)).targets, (Floats{0, 1, 0.25F}));
+  folder_.write("1.csv", "1,no\n2,yes\n");
+  EXPECT_EQ(all_rows(*load(first)).labels, (Labels{0, 1})) << "words are classes";
+  folder_.write("1.csv", "1,2\n2,0\n");
+  expect_error(first, ErrorCode::kData, {"1.csv:1: the label '2'"});
+  first.sigmoid_outputs = 3;
+  EXPECT_EQ(all_rows(*load(first)).labels, (Labels{2, 0})) << "each of three outputs is a class";
+}
+
 TEST_F(Csv, LabelsKeyIsRefused) {
   folder_.write("a.csv", "1,0\n");
   expect_error(source(kCsv, folder_, "a.csv", "b.csv"), ErrorCode::kConfig, {"data.labels", "last column"});

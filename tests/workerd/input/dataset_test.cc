@@ -149,7 +149,12 @@ TEST_F(Fits, ModelOfTheSameSizes) {
   EXPECT_TRUE(fit(labels_, {2, 5, 3}, Loss::kSoftmaxCrossEntropy));
   EXPECT_TRUE(fit(labels_, {2, 4}, Loss::kMse));
   EXPECT_TRUE(fit(labels_, {2, 1}, Loss::kMse));
-  EXPECT_TRUE(fit(targets_, {2, 3}, Loss::kSigmoidCrossEntropy));
+  EXPECT_TRUE(fit(targets_, {2, 3}, Loss::kMse));
+  Contents soft;
+  soft.records = 2;
+  soft.inputs = values_of({1, 2, 3, 4}, 2);
+  soft.targets = values_of({0, 0.5F, 1, 0.25F, 0, 1}, 3);
+  EXPECT_TRUE(fit(MemoryDataset(std::move(soft), 0, 2, 1.0), {2, 3}, Loss::kSigmoidCrossEntropy));
 }
 
 TEST_F(Fits, OtherInputsAreNamedWithBothNumbers) {

@@ -158,6 +158,7 @@ class OddDataset final : public Dataset {
   std::uint64_t bytes_read() const override { return 4; }
   const std::vector<std::string>& label_names() const override { return names_; }
   std::shared_ptr<const FittedColumns> fitted_columns() const override { return fitted_; }
+  std::vector<std::string> header() const override { return {"x", "y"}; }
   std::vector<std::uint64_t> blocks() const override { return {0, 2}; }
   std::span<const std::uint32_t> lengths() const override { return lengths_; }
   std::uint64_t hash() const override { return 5; }
@@ -185,6 +186,7 @@ TEST(MixedDataset, EverythingElseIsThatOfTheDataSet) {
   EXPECT_EQ(mixed->bytes_read(), inner.bytes_read());
   EXPECT_EQ(&mixed->label_names(), &inner.label_names());
   EXPECT_EQ(mixed->fitted_columns(), inner.fitted_columns());
+  EXPECT_EQ(mixed->header(), inner.header());
   EXPECT_EQ(mixed->blocks(), inner.blocks());
   EXPECT_EQ(mixed->lengths().data(), inner.lengths().data());
   EXPECT_EQ(mixed->hash(), inner.hash());

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 
 #include "tests/workerd/input/input_files.h"
+#include "workerd/input/fits.h"
 
 namespace disttrain::input {
 namespace {
@@ -118,6 +120,53 @@ TEST_F(Npy, AllVersionsAreRead) {
 TEST_F(Npy, ShapesAreFlattened) {
   expect_inputs(npy<float>("<f4", "(2, 1, 2)", {1, 2, 3, 4}), {1, 2, 3, 4});
   expect_inputs(npy<float>("<f4", "(2,)", {1, 2}), {1, 2});
+}
+
+// Images whose channels come last would otherwise pass for images whose channels come first.
+TEST_F(Npy, ModelOfAnotherShapeIsRefused) {
+  const auto error = [this](const std::string& shape, std::vector<std::uint64_t> wanted) {
+    const auto dataset =
+        load(write_inputs(npy<std::uint8_t>("|u1", "(2, " + shape + ")", std::vector<std::uint8_t>(24))));
+    ModelSpec model;
+    model.columns = {{.name = "image", .dtype = DType::kFloat32, .shape = std::move(wanted)}};
+    const Status fit = fits(*dataset, model, ModelSection(), Source());
+    return fit ? "" : fit.error().message;
+  };
+  EXPECT_EQ(error("2, 2, 3", {3, 2, 2}),
+            "the records of data.files have values of the shape [2, 2, 3], but the model's column \"image\" takes "
+            "values of the shape [3, 2, 2]: change the model or data.files, for example by numpy.transpose");
+  EXPECT_EQ(error("2, 2, 3", {2, 2, 3}), "");
+  EXPECT_EQ(error("4, 3", {1, 4, 3}), "");
+  EXPECT_EQ(error("4, 3, 1", {1, 4, 3}), "");
+  EXPECT_NE(error("4, 3", {1, 3, 4}), "");
+  EXPECT_EQ(error("12", {2, 2, 3}), "");
+  EXPECT_EQ(error("1, 12", {2, 2, 3}), "");
+  EXPECT_EQ(error("2, 2, 3", {12}), "");
+}
+
+TEST_F(Npy, TargetsOfAnotherShapeAreRefused) {
+  folder_.write("y.npy", npy<float>("<f4", "(2, 2, 3)", std::vector<float>(12)));
+  const auto dataset = load(write_inputs(npy<float>("<f4", "(2,)", {1, 2})));
+  for (const bool is_same : {true, false}) {
+    ModelSpec model;
+    model.columns = {{.name = "x", .dtype = DType::kFloat32, .shape = {1}},
+                     {.name = "y", .dtype = DType::kFloat32, .shape = {2, 3}}};
+    if (!is_same) model.columns[1].shape = {3, 2};
+    EXPECT_EQ(fits(*dataset, model, ModelSection(), Source()).has_value(), is_same);
+  }
+}
+
+TEST_F(Npy, FilesOfOtherShapesAreRefused) {
+  const Source both = source(kNpy, folder_, "x*.npy", "y.npy");
+  folder_.write("x1.npy", npy<float>("<f4", "(1, 6)", {1, 2, 3, 4, 5, 6}));
+  folder_.write("x2.npy", npy<float>("<f4", "(1, 2, 3)", {1, 2, 3, 4, 5, 6}));
+  const auto dataset = load(both);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->columns()[0].shape, (std::vector<std::uint64_t>{2, 3}));
+  folder_.write("x1.npy", npy<float>("<f4", "(1, 3, 2)", {1, 2, 3, 4, 5, 6}));
+  expect_error(
+      both, ErrorCode::kData,
+      {folder_ / "x2.npy", "its records have the shape [2, 3], expected [3, 2] as in " + (folder_ / "x1.npy")});
 }
 
 TEST_F(Npy, BigEndianIsRead) {

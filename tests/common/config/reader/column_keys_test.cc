@@ -272,6 +272,9 @@ TEST(ColumnKeys, OfLibsvmFilesAreNumbersAndALabel) {
   EXPECT_THAT(error_of_libsvm(features + label + "more = { kind = \"numeric\", from = \"features\", shape = [4] }\n"),
               HasSubstr("data.columns.more.shape has the size 4, but data.columns.features takes \"features\" with the "
                         "size 3; set both to the largest index of the files"));
+  EXPECT_EQ(error_of_libsvm("features = { kind = \"numeric\", shape = [2, 8388608] }\n" + label), "");
+  EXPECT_THAT(error_of_libsvm("features = { kind = \"numeric\", shape = [2, 14945048] }\n" + label),
+              HasSubstr("data.columns.features.shape has more than 16777216 values; expected at most that"));
 }
 
 TEST(ColumnKeys, MissingWordsNeedColumns) {
