@@ -22,7 +22,7 @@ struct ColumnValues {
 };
 
 // A view of the columns of a batch. The owner of the memory is in each case another object
-// (workerd/input/batch_buffer.h).
+// (input/batch_buffer.h).
 struct Batch {
   std::uint64_t examples = 0;             // may be 0
   std::span<const ColumnValues> columns;  // one for each of ModelSpec::columns

@@ -22,7 +22,7 @@ bool is_printable(std::string_view text);
 std::string_view cut_text(std::string_view text, std::size_t most);
 
 // Puts the lines that printable() has joined on lines of their own again, if they begin with two blanks, such as the
-// lines that a trainer printed (LastLines in workerd/trainer/output_lines.h). So none of them looks like a line of
+// lines that a trainer printed (LastLines in engine/trainer/output_lines.h). So none of them looks like a line of
 // ours.
 std::string unfolded(std::string_view text);
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/layout.h"
-#include "workerd/compute/engine.h"
+#include "engine/engine.h"
 
 namespace disttrain::workerd {
 

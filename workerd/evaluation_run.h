@@ -7,9 +7,9 @@
 
 #include "common/model.h"
 #include "common/result.h"
-#include "workerd/compute/engine.h"
+#include "engine/engine.h"
+#include "input/evaluation_batches.h"
 #include "workerd/core/events.h"
-#include "workerd/input/evaluation_batches.h"
 
 namespace disttrain::workerd {
 

@@ -3,8 +3,8 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "workerd/compute/factory.h"
-#include "workerd/trainer/trainer_engine.h"
+#include "engine/factory.h"
+#include "engine/trainer/trainer_engine.h"
 
 namespace disttrain::workerd {
 

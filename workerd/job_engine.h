@@ -1,4 +1,4 @@
-// Makes the engine that a job asks for: a trainer's process, or one that computes inside workerd (compute/factory.h).
+// Makes the engine that a job asks for: a trainer's process, or one that computes inside workerd (engine/factory.h).
 #pragma once
 
 #include <string>

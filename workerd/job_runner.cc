@@ -12,9 +12,9 @@
 
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
+#include "input/data_figures.h"
 #include "workerd/clip.h"
 #include "workerd/exchange/ps_exchange.h"
-#include "workerd/input/data_figures.h"
 #include "workerd/parameters_hash.h"
 
 namespace disttrain::workerd {

@@ -4,7 +4,7 @@
 //
 // All calls come from the step thread. If the core returns Compute, the runner only remembers it. The step thread then
 // calls work(), which starts the engine. A short computation runs inside work(), so that it needs no thread switch. A
-// long one runs elsewhere, and the loop runs meanwhile (compute/engine.h).
+// long one runs elsewhere, and the loop runs meanwhile (engine/engine.h).
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -17,14 +17,14 @@
 #include "common/config/cluster_config.h"
 #include "common/os/arena.h"
 #include "common/timeouts.h"
+#include "engine/engine.h"
+#include "input/prefetcher.h"
 #include "transport/connection.h"
 #include "transport/wire/codec.h"
 #include "workerd/arrivals.h"
-#include "workerd/compute/engine.h"
 #include "workerd/core/worker_core.h"
 #include "workerd/evaluation_run.h"
 #include "workerd/exchange/exchange.h"
-#include "workerd/input/prefetcher.h"
 #include "workerd/prepared_job.h"
 #include "workerd/progress_board.h"
 #include "workerd/step_parts.h"

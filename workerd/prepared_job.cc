@@ -4,10 +4,10 @@
 #include "common/config/reader/reader.h"
 #include "common/counted.h"
 #include "common/memory_plan.h"
-#include "workerd/input/fits.h"
-#include "workerd/input/mixed_dataset.h"
-#include "workerd/input/numbered_dataset.h"
-#include "workerd/input/parquet/parquet_functions.h"
+#include "input/fits.h"
+#include "input/mixed_dataset.h"
+#include "input/numbered_dataset.h"
+#include "input/parquet/parquet_functions.h"
 
 namespace disttrain::workerd {
 

@@ -12,8 +12,8 @@
 #include "common/messages/control.h"
 #include "common/os/arena.h"
 #include "common/result.h"
-#include "workerd/compute/engine.h"
-#include "workerd/input/dataset.h"
+#include "engine/engine.h"
+#include "input/dataset.h"
 
 namespace disttrain::workerd {
 

@@ -10,9 +10,9 @@
 #include "common/counted.h"
 #include "common/daemon/clock.h"
 #include "common/daemon/threads.h"
+#include "input/fits.h"
+#include "input/keep_fitted.h"
 #include "transport/spin.h"
-#include "workerd/input/fits.h"
-#include "workerd/input/keep_fitted.h"
 
 namespace disttrain::workerd {
 namespace {

@@ -1,6 +1,6 @@
 // gzip and zstd. The content comes in small or large pieces.
+#include "input/decompressor.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/input/decompressor.h"
 
 using namespace disttrain::input;
 

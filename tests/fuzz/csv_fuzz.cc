@@ -1,5 +1,5 @@
 // The columns of csv files, by name or by number.
-#include "workerd/input/csv_rows.h"
+#include "input/csv_rows.h"
 
 #include "tests/fuzz/fuzz.h"
 

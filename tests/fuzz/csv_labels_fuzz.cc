@@ -1,5 +1,5 @@
 // csv files whose columns are numbers and a label.
-#include "workerd/input/csv.h"
+#include "input/csv.h"
 
 #include "tests/fuzz/fuzz.h"
 

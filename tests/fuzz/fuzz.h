@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/check.h"
-#include "workerd/input/byte_source.h"
-#include "workerd/input/record_block.h"
-#include "workerd/input/table.h"
+#include "input/byte_source.h"
+#include "input/record_block.h"
+#include "input/table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

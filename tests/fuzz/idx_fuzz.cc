@@ -1,5 +1,5 @@
 // Headers and values of idx files.
-#include "workerd/input/idx.h"
+#include "input/idx.h"
 
 #include "tests/fuzz/fuzz.h"
 

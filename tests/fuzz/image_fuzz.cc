@@ -1,5 +1,5 @@
 // JPEG and PNG images.
-#include "workerd/input/image.h"
+#include "input/image.h"
 
 #include "tests/fuzz/fuzz.h"
 

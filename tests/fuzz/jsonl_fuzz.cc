@@ -1,8 +1,8 @@
 // Lines of jsonl files.
-#include "workerd/input/jsonl.h"
+#include "input/jsonl.h"
 
+#include "input/lines.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/input/lines.h"
 
 using namespace disttrain::input;
 

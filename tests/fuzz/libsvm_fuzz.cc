@@ -1,8 +1,8 @@
 // Lines of libsvm files.
-#include "workerd/input/libsvm.h"
+#include "input/libsvm.h"
 
+#include "input/lines.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/input/lines.h"
 
 using namespace disttrain::input;
 

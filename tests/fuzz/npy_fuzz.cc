@@ -1,5 +1,5 @@
 // Headers and values of npy files.
-#include "workerd/input/npy.h"
+#include "input/npy.h"
 
 #include "tests/fuzz/fuzz.h"
 

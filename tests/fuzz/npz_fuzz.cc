@@ -1,5 +1,5 @@
 // Zip files of npy files.
-#include "workerd/input/npz.h"
+#include "input/npz.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -8,8 +8,8 @@
 #include <iterator>
 
 #include "common/os/descriptor.h"
+#include "input/parquet/parquet_file.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/input/parquet/parquet_file.h"
 
 using namespace disttrain::input;
 

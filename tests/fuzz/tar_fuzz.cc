@@ -1,6 +1,6 @@
 // Samples in tar files. A header has a checksum, which a fuzzer would rarely find, so this target writes it.
+#include "input/tar_samples.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/input/tar_samples.h"
 
 using namespace disttrain::input;
 

@@ -1,6 +1,6 @@
 // TFRecord files of tf.Example messages. A fuzzer would never find a valid checksum, so this target writes the
 // checksums.
-#include "workerd/input/tfrecord.h"
+#include "input/tfrecord.h"
 
 #include <bit>
 

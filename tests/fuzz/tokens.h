@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "common/check.h"
+#include "input/tokens/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/input/tokens/tokenizer.h"
 
 namespace disttrain::input {
 

@@ -1,6 +1,6 @@
 // Messages of a trainer.
+#include "engine/trainer/trainer_protocol.h"
 #include "tests/fuzz/fuzz.h"
-#include "workerd/trainer/trainer_protocol.h"
 
 using namespace disttrain;
 

@@ -1,5 +1,5 @@
 """Data sets that are damaged, of another format, changed while they are read, or of very many files: each bad one ends
-its job with one clear error, and the cluster trains the next job. The unit tests tests/workerd/input/bad_files_test.cc
+its job with one clear error, and the cluster trains the next job. The unit tests tests/input/bad_files_test.cc
 and many_files_test.cc have many more cases of single files."""
 import gzip
 import os

@@ -1,5 +1,5 @@
 """PJRT plugins that are missing, broken, or no plugins: each gives one clear error, the worker lives on, and the next
-job trains. The plugins are those of tests/workerd/compute/pjrt/fake_plugin.cc."""
+job trains. The plugins are those of tests/engine/pjrt/fake_plugin.cc."""
 import json
 import struct
 import unittest

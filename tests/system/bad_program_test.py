@@ -1,6 +1,6 @@
 """Packages of step programs with anything wrong in them: each gives one clear error, the cluster is unharmed, and the
 next job trains. The packages are those of tests/data/program, edited here, so the tests need no PyTorch for Python.
-tests/common/program and tests/workerd/compute/program test more of the readers' messages."""
+tests/common/program and tests/engine/program test more of the readers' messages."""
 import json
 import os
 import struct

@@ -1,5 +1,5 @@
 """Trainers that go wrong in every way that we know: each gives one clear error, the cluster is unharmed, and the next
-job trains. tests/workerd/trainer tests the same engine without daemons, and more of its messages."""
+job trains. tests/engine/trainer tests the same engine without daemons, and more of its messages."""
 import os
 import unittest
 from pathlib import Path

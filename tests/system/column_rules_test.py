@@ -1,6 +1,6 @@
 """One rule for each kind of column, with real daemons: labels of a regression, predictions without labels, classes of
 files with line ends, infinities, targets that are normalised, and words that the training set doesn't have. The unit
-tests that use tests/workerd/input/column_rules_fixture.h have the whole table of docs/data.md."""
+tests that use tests/input/column_rules_fixture.h have the whole table of docs/data.md."""
 import csv
 import io
 import tarfile

@@ -14,7 +14,7 @@ from pythons import require_python  # noqa: E402
 WORKERS = 2
 SOFTWARE = 70  # the exit code of a bug of disttrain
 
-# A trainer without the package disttrain: it speaks the protocol of workerd/trainer/trainer_protocol.h itself, so that
+# A trainer without the package disttrain: it speaks the protocol of engine/trainer/trainer_protocol.h itself, so that
 # it can break it.
 RAW_TRAINER = """
 import json, os, signal, socket, struct, sys

@@ -13,10 +13,10 @@
 #include "common/os/arena.h"
 #include "common/update/schedule.h"
 #include "common/update/update_rule.h"
-#include "workerd/compute/torch_model.h"
-#include "workerd/input/batch_buffer.h"
-#include "workerd/input/dataset.h"
-#include "workerd/input/order.h"
+#include "engine/torch_model.h"
+#include "input/batch_buffer.h"
+#include "input/dataset.h"
+#include "input/order.h"
 #include "workerd/parameters_hash.h"
 
 namespace disttrain {

@@ -1,4 +1,4 @@
-"""Two runs of a synchronous job give the same bits, with every engine that promises it (workerd/compute/engine.h). Each
+"""Two runs of a synchronous job give the same bits, with every engine that promises it (engine/engine.h). Each
 test trains twice with two workers and compares the checkpoints."""
 import os
 import random

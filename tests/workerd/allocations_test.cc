@@ -1,6 +1,6 @@
 // In the steady state, a worker allocates no memory for a step. This test counts the calls of operator new in the step
 // thread of a whole worker, which works over real sockets with leases and two shards. It covers the core, the exchange,
-// the codec, the transport, asio, and what the step thread calls in workerd/input. It doesn't count the main loop, the
+// the codec, the transport, asio, and what the step thread calls in input. It doesn't count the main loop, the
 // input thread, the fake engine, and the first steps. It also doesn't count work that is done once for each lease,
 // roster or connection.
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "common/config/reader/reader.h"
+#include "engine/fake_engine.h"
 #include "tests/counted_new.h"
 #include "tests/workerd/exchange/fake_peers.h"
-#include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
 
 bool disttrain::test::counts_thread(std::string_view name) {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "chiefd/core/placement.h"
+#include "engine/fake_engine.h"
 #include "tests/common/checkpoint/small_job.h"
-#include "tests/workerd/input/input_files.h"
-#include "workerd/compute/fake_engine.h"
+#include "tests/input/input_files.h"
 #include "workerd/predict/single_computation.h"
 
 namespace disttrain::workerd {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/workerd/input/input_files.h"
-#include "workerd/input/parquet/parquet_file.h"
+#include "input/parquet/parquet_file.h"
+#include "tests/input/input_files.h"
 
 namespace disttrain::workerd {
 namespace {

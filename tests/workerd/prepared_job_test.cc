@@ -8,10 +8,10 @@
 #include <memory>
 #include <optional>
 
-#include "tests/workerd/input/input_files.h"
-#include "workerd/compute/fake_engine.h"
+#include "engine/fake_engine.h"
+#include "input/columns.h"
+#include "tests/input/input_files.h"
 #include "workerd/evaluation_run.h"
-#include "workerd/input/columns.h"
 
 namespace disttrain::workerd {
 namespace {

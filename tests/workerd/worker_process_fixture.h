@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "common/config/reader/reader.h"
+#include "engine/fake_engine.h"
 #include "tests/workerd/exchange/fake_peers.h"
-#include "workerd/compute/fake_engine.h"
 #include "workerd/worker.h"
 
 namespace disttrain::workerd {

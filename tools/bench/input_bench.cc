@@ -20,11 +20,11 @@
 
 #include "common/config/reader/reader.h"
 #include "common/memory_plan.h"
-#include "workerd/input/data_figures.h"
-#include "workerd/input/dataset.h"
-#include "workerd/input/numbered_dataset.h"
-#include "workerd/input/parquet/parquet_functions.h"
-#include "workerd/input/prefetcher.h"
+#include "input/data_figures.h"
+#include "input/dataset.h"
+#include "input/numbered_dataset.h"
+#include "input/parquet/parquet_functions.h"
+#include "input/prefetcher.h"
 
 namespace disttrain::bench {
 namespace {

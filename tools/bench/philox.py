@@ -1,5 +1,5 @@
 """Computes with NumPy what disttrain draws at random for a job, so that a peer begins with the same parameters and
-trains on the same records. See common/random.h, common/initialize.h and workerd/input/order.h, which these functions
+trains on the same records. See common/random.h, common/initialize.h and input/order.h, which these functions
 follow."""
 import numpy as np
 

@@ -23,12 +23,12 @@
 #include "common/config/reader/reader.h"
 #include "common/initialize.h"
 #include "common/os/arena.h"
+#include "engine/autograd/autograd_model.h"
+#include "engine/torch_model.h"
+#include "input/batch_buffer.h"
+#include "input/dataset.h"
+#include "input/fits.h"
 #include "workerd/bench/random_dataset.h"
-#include "workerd/compute/autograd/autograd_model.h"
-#include "workerd/compute/torch_model.h"
-#include "workerd/input/batch_buffer.h"
-#include "workerd/input/dataset.h"
-#include "workerd/input/fits.h"
 
 namespace disttrain::bench {
 namespace {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "common/layout.h"
-#include "workerd/trainer/trainer_engine.h"
+#include "engine/trainer/trainer_engine.h"
 
 namespace disttrain::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "workerd/input/dataset.h"
+#include "input/dataset.h"
 
 namespace disttrain::workerd {
 

@@ -20,8 +20,8 @@
 #include "common/daemon/signals.h"
 #include "common/daemon/threads.h"
 #include "common/initialize.h"
+#include "input/batch_buffer.h"
 #include "workerd/bench/random_dataset.h"
-#include "workerd/input/batch_buffer.h"
 #include "workerd/predict/single_computation.h"
 
 namespace disttrain::workerd {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "workerd/input/parquet/parquet_writer.h"
+#include "input/parquet/parquet_writer.h"
 
 namespace disttrain::workerd {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "workerd/compute/engine.h"
+#include "engine/engine.h"
 
 namespace disttrain::workerd {
 

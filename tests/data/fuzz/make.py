@@ -70,7 +70,7 @@ def field(number, value):
 
 
 def charsmap():
-    """Makes "A" small: a trie of three units, and the text "a". See workerd/input/tokens/charsmap.cc."""
+    """Makes "A" small: a trie of three units, and the text "a". See input/tokens/charsmap.cc."""
     units = [0x40 << 10, 0x41 | 1 << 8 | 3 << 10, 1 << 31]
     return struct.pack("<4I", 4 * len(units), *units) + b"a\0"
 

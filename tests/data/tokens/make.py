@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the files of this folder: trains small tokenizers, and writes the ids that they give to texts of several scripts.
 
-It needs the Python packages tokenizers 0.23 and sentencepiece 0.2. tests/workerd/input/tokens/tokenizer_test.cc compares
+It needs the Python packages tokenizers 0.23 and sentencepiece 0.2. tests/input/tokens/tokenizer_test.cc compares
 disttrain's ids with these.
 """
 

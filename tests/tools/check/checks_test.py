@@ -112,17 +112,17 @@ class Includes(Tree):
 
     def test_LibraryOutsideOfItsDoorIsAProblem(self):
         for header, room in (("ATen/ATen.h", "workerd"), ("capnp/message.h", "chiefd"), ("toml++/toml.h", "psd"),
-                             ("asio.hpp", "workerd/input")):
+                             ("asio.hpp", "input")):
             with self.subTest(header=header):
                 self.write(f"{room}/bad.cc", f"#include <{header}>\n")
                 self.assert_problem(f"{room}/bad.cc:1: <{header}> in {room}; it stays in", "includes", self.root)
                 (self.root / room / "bad.cc").unlink()
 
     def test_DecoderOutsideOfItsFileIsAProblem(self):
-        for header, file in (("toml++/toml.h", "common/config/reader/bad.cc"), ("zlib.h", "workerd/input/bad.cc"),
-                             ("capnp/serialize.h", "transport/wire/bad.cc"), ("simdjson.h", "workerd/input/bad.cc"),
-                             ("protozero/pbf_reader.hpp", "workerd/input/tokens/bad.cc"),
-                             ("torch/csrc/jit/serialization/import.h", "workerd/compute/program/bad.cc")):
+        for header, file in (("toml++/toml.h", "common/config/reader/bad.cc"), ("zlib.h", "input/bad.cc"),
+                             ("capnp/serialize.h", "transport/wire/bad.cc"), ("simdjson.h", "input/bad.cc"),
+                             ("protozero/pbf_reader.hpp", "input/tokens/bad.cc"),
+                             ("torch/csrc/jit/serialization/import.h", "engine/program/bad.cc")):
             with self.subTest(header=header):
                 self.write(file, f"#include <{header}>\n")
                 self.assert_problem(f"{file}:1: <{header}> in", "includes", self.root)
