@@ -2,7 +2,8 @@
 
 TorchScript's trace keeps such a decision as it was for the example. It warns of it, but it warns of a decision by a size
 (`if x.shape[0] > 1`) in the same words. When the model runs as it is, its sizes are plain numbers, so a watch sees the
-values alone. A line that both name decides by a value.
+values alone. A line that both name decides by a value. Of some functions, such as torch.equal, the trace doesn't warn. Sizes
+that depend on values, such as that of x.nonzero(), are watched, too.
 
 The trace for compiled programs has no values. There, bool() of a tensor fails, and item() returns a symbol, which most
 programs can't be compiled with.
@@ -11,17 +12,26 @@ programs can't be compiled with.
 import contextlib
 import linecache
 import os
+import re
 import sys
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from disttrain.exporting.errors import ExportError, FixedBatchError
+from disttrain.exporting.places import is_users
 
 # The methods that make a number, a list, an array or a text of a tensor.
 _DECIDING = frozenset(
     "__array__ __bool__ __complex__ __float__ __format__ __index__ __int__ item numpy tolist".split()
 )
+# Those, and functions with a number as their result, of which a trace doesn't warn.
+_SILENT = frozenset("__format__ allclose equal is_nonzero".split())
+# The functions whose results have as many elements as the values say.
+_COUNTING = frozenset("argwhere masked_select nonzero unique unique_consecutive where __getitem__".split())
+_OF_SIZE = frozenset("__iter__ __len__ nelement numel shape size".split())
+_KEPT = "a TorchScript file would keep the example's value for all batches"
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 # The files of torch that call these methods, or a watch, in the model's place.
 _BETWEEN = tuple(_TORCH + part for part in (f"fx{os.sep}", f"_subclasses{os.sep}", "overrides.py", "_tensor.py"))
@@ -40,11 +50,41 @@ class DecisionWatch(TorchFunctionMode):
         super().__init__()
         self._layers = layers
         self._places = {}  # (file, line) -> layer, None for the loss and the metrics
+        self._silent = set()  # those of which a trace doesn't warn
+        # Where the model takes a size that depends on values: (file, line) -> (layer, code).
+        self._counted = {}
+        self._of_values = WeakTensorKeyDictionary()  # the tensors that have such a size
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
-        if getattr(function, "__name__", "") in _DECIDING:
-            self._note(_caller(sys._getframe(1)))
-        return function(*arguments, **(keywords or {}))
+        name = getattr(function, "__name__", "")
+        if name == "__get__":
+            name = getattr(function.__self__, "__name__", "")
+        if name in _DECIDING or name in _SILENT:
+            frame = _caller(sys._getframe(1))
+            if name in _DECIDING:
+                self._note(frame)
+            if name in _SILENT and is_users(frame):
+                self._silent.add(self._note(frame))
+        elif name in _OF_SIZE and arguments and arguments[0] in self._of_values:
+            frame = _caller(sys._getframe(1))
+            if is_users(frame):
+                place = frame.f_code.co_filename, frame.f_lineno
+                self._counted.setdefault(place, (self._layers.current(), frame.f_code))
+        result = function(*arguments, **(keywords or {}))
+        if name in _COUNTING:
+            self._follow(name, arguments, result)
+        return result
+
+    def _follow(self, name, arguments, result):
+        """Notes the tensors whose sizes depend on values."""
+        if name == "where" and len(arguments) > 1:
+            return
+        if name == "__getitem__" and not any(_is_mask(each) for each in torch.utils._pytree.tree_leaves(arguments[1:])):
+            return
+        for each in torch.utils._pytree.tree_leaves(result):
+            self._of_values[each] = True
+            if name.startswith("unique"):
+                return  # the other results may have the argument's size
 
     def _note(self, frame):
         place = frame.f_code.co_filename, frame.f_lineno
@@ -54,10 +94,12 @@ class DecisionWatch(TorchFunctionMode):
 
     def check(self, warnings):
         """`warnings`: those of the trace. Fails if one of them is about a place that the watch has seen."""
-        for warning in warnings:
-            place = warning.filename, warning.lineno
-            if issubclass(warning.category, torch.jit.TracerWarning) and place in self._places:
-                raise ExportError(self._text(place, "a TorchScript file would keep the example's value for all batches"))
+        told = {(each.filename, each.lineno): None for each in warnings if issubclass(each.category, torch.jit.TracerWarning)}
+        for counted, (layer, code) in self._counted.items():
+            self._places.update(dict.fromkeys(_places_of_decisions(counted, code, told), layer))
+        place = next((place for place in self._places if place in told or place in self._silent), None)
+        if place is not None:
+            raise ExportError(self._text(place, _KEPT))
 
     def check_gradient(self, error):
         """Fails if the model used a value in Python. error: the loss has no gradient."""
@@ -142,6 +184,25 @@ class SymbolWatch(DecisionWatch):
                 raise
             why = f"the program {program} can't be compiled for values that only a batch has"
             raise ExportError(self._text(list(self._places)[-1], why)) from error
+
+
+def _is_mask(index):
+    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _places_of_decisions(counted, code, told):
+    """The places where the model decides by a size that `code` took at the place `counted`: on the same line, or where it uses
+    a variable that got the size. `told`: the places that the trace has warned of. It doesn't warn of range()."""
+    file, number = counted
+    line = linecache.getline(file, number)
+    assigned = re.match(r"\s*(\w[\w, ]*?)\s*=(?!=)", line)
+    names = "|".join(assigned[1].replace(" ", "").strip(",").split(",")) if assigned else ""
+    for place in [(file, each) for *_, each in code.co_lines() if each is not None and each >= number]:
+        text = linecache.getline(*place)
+        is_use = place == counted or (names and re.search(rf"\b({names})\b", text))
+        if is_use and (place in told or re.search(r"\brange\(" + ("" if place == counted else rf".*\b({names})\b"), text)):
+            told[place] = None
+            yield place
 
 
 def _caller(frame):

@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from disttrain.exporting.model import LOSS, TRAINABLE
+from disttrain.exporting.model import FROZEN, LOSS, TRAINABLE
 from disttrain.exporting.places import line_of_user, place_of
 
 
@@ -33,7 +33,9 @@ class WriteWatch(TorchDispatchMode):
         self._layers = described.layers
         # The place of a storage -> what it is. A view has the storage of its tensor.
         self._known = {place_of(tensor): None for tensor in existing}
-        self._leaves = {id(tensor) for tensor in existing if tensor.requires_grad and tensor.is_leaf}
+        self._of_others = {id(tensor) for tensor in existing if tensor.requires_grad}
+        # The program runs with other tensors in their places.
+        self._replaced = {place_of(each.tensor): each.name for each in described.variables if each.kind != FROZEN}
         self._kept = list(existing)  # so that no other tensor gets their places
         self.problem = None
         self.columns = set()
@@ -73,8 +75,14 @@ class WriteWatch(TorchDispatchMode):
                     value = keywords.get(argument.name, arguments[index] if index < len(arguments) else None)
                     for tensor in torch.utils._pytree.tree_leaves(value):
                         self._note_write(tensor, function)
+        tensors = [each for each in torch.utils._pytree.tree_leaves((arguments, keywords)) if isinstance(each, torch.Tensor)]
+        for name in filter(None, (self._replaced.get(place_of(each)) for each in tensors)):
+            self._note(
+                f'computes with a tensor that shares memory with "{name}", such as a view of it in an attribute',
+                "take the view in forward()",
+            )
         if torch.is_grad_enabled() and function is not torch.ops.aten.detach.default:
-            if any(id(each) in self._leaves for each in torch.utils._pytree.tree_leaves((arguments, keywords))):
+            if any(id(each) in self._of_others for each in tensors):
                 self._note(
                     "computes with a tensor that requires a gradient and is no parameter of the model",
                     "make it one (torch.nn.Parameter, torch.nn.ModuleList) if it is to be trained, and else detach() it",

@@ -324,6 +324,31 @@ class SideEffectsTest(unittest.TestCase):
             text = "computes with a tensor that requires a gradient and is no parameter of the model at"
             self.assert_refused(text, "torch.nn.ModuleList", model=lambda change=change: Net(change))
 
+    def test_ViewOfAParameterInAnAttributeIsNoConstant(self):
+        """A program has other tensors in the places of parameters and state."""
+
+        def with_view(of, change):
+            net = Net(change)
+            net.norm = nn.BatchNorm1d(8)
+            net.view = of(net)
+            return net
+
+        for name, of in (
+            ("last.weight", lambda net: net.last.weight.t()),
+            ("last.weight", lambda net: net.last.weight.data.t()),
+            ("norm.running_mean", lambda net: net.norm.running_mean[:3]),
+        ):
+            self.assert_refused(
+                f'the model itself (Net) computes with a tensor that shares memory with "{name}"',
+                "; take the view in forward()",
+                model=lambda of=of: with_view(of, lambda net, hidden: net.norm(hidden) * net.view.sum()),
+            )
+        self.export(with_view(lambda net: net.last.weight.t(), lambda net, hidden: net.norm(hidden)))
+        self.export(with_view(lambda net: net.last.weight.t().detach().clone(), lambda net, hidden: hidden * net.view.sum()))
+        computed = plain().last.weight.t() * 2
+        text = "computes with a tensor that requires a gradient and is no parameter of the model at"
+        self.assert_refused(text, model=lambda: Net(lambda net, hidden: hidden * computed.sum()))
+
     def test_ExportLeavesTheModelAndTheBatchAsTheyAre(self):
         def change(net, hidden):
             net.seen = hidden
