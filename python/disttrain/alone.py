@@ -68,7 +68,9 @@ class AloneJob(Job):
                 self._examples = len(records)
                 self._is_last = epoch + 1 == self._settings.epochs and begin + size >= len(order)
                 self.step_number += 1
-                yield self._samples(dataset, records, collate)
+                batch = self._samples(dataset, records, collate)
+                self._model.begin_batch()
+                yield batch
                 self._own_process.check("the next batch of job.batches()")
                 if self._examples > 0:
                     raise DisttrainError(NO_STEP)

@@ -109,9 +109,12 @@ class ArrayModel:
     def store(self):
         """The opposite of load()."""
 
-    def begin_step(self, announce=None):
+    def begin_step(self):
         """Every step writes all gradients."""
         self._note_values(self._schedule.is_due())
+
+    def begin_batch(self, announce=None):
+        """That of a torch module drops gradients. Here the script itself gives them."""
 
     def note_values(self, is_last=False):
         """From now on the script may not change the parameters' values. The arrays are read-only, but NumPy has ways

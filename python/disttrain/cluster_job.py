@@ -34,6 +34,7 @@ class ClusterJob(Job):
         self._start = None  # the message of the step that is due or under way
         self._is_under_way = False  # the script has the batch and hasn't called step() yet
         self._is_over = False
+        self._failure = None  # an exception that _serve() raised
         self._upcoming = None  # the records of the next step, if the worker knows them
         self._fetched = None  # (records, their batch), read before the step that needs it
         self._begins = []
@@ -63,6 +64,7 @@ class ClusterJob(Job):
                 self._own_process.check("the next batch of job.batches()")
                 if not self._rehearsal:
                     raise DisttrainError("the loop's body didn't call job.step() or job.push_pull()")
+                self._model.check_values()
                 names = list(self._rehearsal[0])
                 if self._evaluate is not None:
                     data = self._evaluation_data if self._evaluation_data is not None else self._dataset
@@ -78,7 +80,9 @@ class ClusterJob(Job):
                 self._model.end_loop()
                 return
             self._is_under_way = True
-            yield self._training_batch()
+            batch = self._training_batch()
+            self._model.begin_batch(self._announce)
+            yield batch
             self._own_process.check("the next batch of job.batches()")
             if self._is_under_way:
                 raise DisttrainError(NO_STEP)
@@ -115,6 +119,17 @@ class ClusterJob(Job):
 
     def _wait(self):
         """Does what the worker asks for, until the next step's parameters and records are there."""
+        # The worker waits for an answer that it won't get after an exception. So a loop that catches the exception gets it
+        # once more.
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._serve()
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _serve(self):
         while True:
             message = self._connection.receive()
             kind = message["type"]
@@ -137,9 +152,9 @@ class ClusterJob(Job):
                     self.rank = message["rank"]
                     self.seed = message["seed"]
                     self.step_number = message["step"]
-                    self._start = message
                     self._upcoming = self._records(message["next"]) if "next" in message else None
-                    self._model.begin_step(self._announce)
+                    self._model.begin_step()
+                    self._start = message
                     return
                 with self._evaluation_randoms:
                     self._compute(message)

@@ -1,6 +1,6 @@
 """The trainer's end of the socket to its worker, and the shared memory that the worker sends through it.
 
-workerd/trainer/message_socket.h describes the frames, and workerd/trainer/trainer_protocol.h the messages.
+engine/trainer/message_socket.h describes the frames, and engine/trainer/trainer_protocol.h the messages.
 """
 
 import array
@@ -17,7 +17,7 @@ import numpy as np
 
 from disttrain.errors import DisttrainError
 
-PROTOCOL = 1  # kTrainerProtocol in workerd/trainer/trainer_protocol.h
+PROTOCOL = 1  # kTrainerProtocol in engine/trainer/trainer_protocol.h
 SOCKET_VARIABLE = "DISTTRAIN_TRAINER"
 _HEADER = struct.Struct("<II")
 _MAX_DESCRIPTORS = 16

@@ -301,9 +301,8 @@ class WrappedModule:
         self._job = job
 
     def zero_grad(self, set_to_none=True):
-        """Sets the gradients to 0. It isn't needed: each batch begins so. `set_to_none` is that of torch.optim, and makes
-        no difference."""
-        self._job._model.clear_gradients()
+        """As that of torch.optim. It isn't needed: each batch begins with gradients of 0."""
+        self._job._model.clear_gradients(set_to_none)
 
     def step(self, loss=_MISSING, **metrics):
         """As job.step()."""

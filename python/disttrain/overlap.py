@@ -7,9 +7,12 @@ computed their gradients, so none of them reads the parameter any more, and the 
 import torch
 
 from disttrain.errors import DisttrainError
+from disttrain.torch_sharing import span_of
+from disttrain.torch_values import samples_of, sum_of
 
 # The worker sends buckets of at most so many words (kMaxBucketWords in common/layout.h).
 _WORDS_PER_MESSAGE = 256 * 1024
+_FIRST = 2  # so many steps at the beginning compare all values: most scripts change gradients in each step
 
 
 class Overlap:
@@ -20,7 +23,9 @@ class Overlap:
         self._order = []  # indices of the variables, by their place in the flat arrays
         self._ends = []  # of the variables in this order
         self._gradients = []
-        self._versions = {}  # index of a variable whose gradient is final -> the version of its gradient
+        self._marks = {}  # index of a variable whose gradient is final -> the version and the place of its gradient
+        self._values = {}  # of some of these gradients, what _values_of() returned
+        self._steps = 0
         self._next = 0  # the variables before this one, in the order, are final
         self._announced = 0
         self._check_values = None
@@ -36,7 +41,9 @@ class Overlap:
         """`check_values`: is called before the first gradient is sent, because then the worker may write new values."""
         self._gradients = gradients
         self._check_values = check_values
-        self._versions.clear()
+        self._marks.clear()
+        self._values.clear()
+        self._steps += 1
         self._next = 0
         self._announced = 0
         self._send = send
@@ -48,18 +55,25 @@ class Overlap:
     def end_step(self):
         """Returns the indices of the variables whose gradients are in the worker's memory."""
         self._send = None
-        for i, version in self._versions.items():
-            if self._tensors[i].grad is None or self._tensors[i].grad._version != version:
+        for i, mark in self._marks.items():
+            gradient = self._tensors[i].grad
+            is_same = gradient is not None and _mark_of(gradient) == mark
+            if not is_same or (i in self._values and not torch.equal(self._values_of(gradient), self._values[i])):
                 raise DisttrainError(
                     f'the gradient of "{self._variables[i].name}" was changed after loss.backward(), but with '
                     "job.wrap(overlap=True) it has been sent already; leave overlap out"
                 )
-        return self._versions.keys()
+        return self._marks.keys()
+
+    def _values_of(self, gradient):
+        """PyTorch doesn't count a change by `parameter.grad.data`. The first steps compare checksums of all gradients, each
+        later step a sample of one."""
+        return torch.tensor(sum_of(gradient)) if self._steps <= _FIRST else samples_of(gradient)
 
     def _on_gradient(self, i, tensor):
         if self._send is None:
             return
-        if i in self._versions:
+        if i in self._marks:
             raise DisttrainError(
                 f'the parameter "{self._variables[i].name}" got a second gradient in one step, but with '
                 "job.wrap(overlap=True) the first one has been sent already; leave overlap out"
@@ -67,8 +81,10 @@ class Overlap:
         if tensor.grad is not self._gradients[i]:
             with torch.no_grad():
                 self._gradients[i].copy_(tensor.grad)
-        self._versions[i] = tensor.grad._version
-        while self._next < len(self._order) and self._order[self._next] in self._versions:
+        self._marks[i] = _mark_of(tensor.grad)
+        if (self._steps <= _FIRST or i == self._steps % len(self._variables)) and span_of(tensor.grad) is not None:
+            self._values[i] = self._values_of(tensor.grad)
+        while self._next < len(self._order) and self._order[self._next] in self._marks:
             self._next += 1
         end = self._ends[self._next - 1] if self._next > 0 else 0
         if end - self._announced >= _WORDS_PER_MESSAGE:
@@ -76,3 +92,7 @@ class Overlap:
                 self._check_values()
             self._announced = end
             self._send(end)
+
+
+def _mark_of(gradient):
+    return gradient._version, gradient.data_ptr() if gradient.layout == torch.strided else None

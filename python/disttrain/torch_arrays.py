@@ -17,6 +17,7 @@ import torch
 
 from disttrain.errors import DisttrainError
 from disttrain.torch_buffers import LARGEST_EXACT
+from disttrain.torch_values import PART, without_repeats
 from disttrain.value_watch import ValueWatch
 from disttrain.variable import split
 
@@ -25,7 +26,6 @@ _place_of = torch.Tensor.data_ptr
 _version_of = operator.attrgetter("_version")  # of a tensor; each change of its values raises it
 _needs_gradient = operator.attrgetter("requires_grad")
 _SAMPLES = 4096  # of a tensor that isn't a view; so many of its values are compared in a step
-PART = 1024 * 1024  # elements of such a tensor that are compared at once, because a comparison makes copies
 
 
 class TorchArrays:
@@ -38,7 +38,8 @@ class TorchArrays:
         self._tensors = tensors
         self._flat_gradients = torch.from_numpy(gradients)
         self.values = [torch.from_numpy(view) for view in split(parameters, begins, variables)]
-        self.gradients = [torch.from_numpy(view) for view in split(gradients, begins, variables)]
+        self._gradient_views = split(gradients, begins, variables)
+        self.gradients = list(map(torch.from_numpy, self._gradient_views))
         self._is_view = [
             t.dtype == v.dtype and t.device.type == "cpu" and not _has_repeats(t) for t, v in zip(tensors, self.values)
         ]
@@ -51,6 +52,7 @@ class TorchArrays:
         # What tensor.grad of each parameter is at the beginning of a step.
         self._prepared = [self.gradients[i] if self._is_view[i] else None for i in self._trained]
         self._places = [self.gradients[i] for i in self._trained]
+        self._gradient_places = list(map(_place_of, self._places))
         self._versions = []  # of these places, after clear()
         self._is_clear = False  # clear_ahead() has set the gradients of the next step to 0
         self._whole_numbers = [self.gradients[i].reshape(-1) for i in whole_numbers]
@@ -117,9 +119,10 @@ class TorchArrays:
 
     def clear(self):
         """Sets all gradients to 0."""
+        has_moved = self._take_back_gradients()
         self._own_gradients()
         # A function of job.on_evaluate() may have run a backward pass since clear_ahead().
-        if not self._is_clear or self.was_written():
+        if has_moved or not self._is_clear or self.was_written():
             self._flat_gradients.zero_()
         self._is_clear = False
         self._versions = list(map(_version_of, self._places))
@@ -178,6 +181,7 @@ class TorchArrays:
         """Copies what isn't in the array of gradients yet. `done`: indices of the variables that are there already."""
         if list(map(_place_of, self._views)) != self._view_places:
             self._refuse_moved()
+        self._take_back_gradients()
         to = [self.gradients[i] for i in self._state]
         values = [self._tensors[i] for i in self._state]
         if any(map(operator.is_not, map(_grad_of, self._parameters), self._prepared)) or self._owner[0] is not self:
@@ -193,6 +197,24 @@ class TorchArrays:
                 values.append(grad.to_dense() if grad.is_sparse else grad)
         if to:
             torch._foreach_copy_(to, values)
+
+    def _take_back_gradients(self):
+        """A script may have given a gradient other memory, by `parameter.grad.data = ...`. The array gets the new values, and
+        the gradient its place there. Returns whether there was such a gradient."""
+        if list(map(_place_of, self._places)) == self._gradient_places:
+            return False
+        for i, gradient, place in zip(self._trained, self._places, self._gradient_places):
+            if gradient.data_ptr() == place:
+                continue
+            variable, view = self._variables[i], torch.from_numpy(self._gradient_views[i])
+            if tuple(gradient.shape) != variable.shape:
+                raise DisttrainError(
+                    f'the gradient of "{variable.name}" has got the shape {list(gradient.shape)} by grad.data = ...; expected '
+                    f"that of the parameter, {list(variable.shape)}"
+                )
+            view.copy_(gradient.data)
+            gradient.data = view
+        return True
 
     def may_have_large_integers(self):
         """Whether collect() may have rounded whole numbers of the state."""
@@ -214,12 +236,6 @@ class TorchArrays:
 def _has_repeats(tensor):
     """Whether elements are one place in memory, as expand() makes them."""
     return any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape))
-
-
-def without_repeats(tensor, like=None):
-    """A view of the tensor's elements of which each is a place of its own. PyTorch refuses to write the others in place.
-    `like`: the same elements as those of this tensor."""
-    return tensor[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in (tensor if like is None else like).stride())]
 
 
 def _are_same(found, expected):

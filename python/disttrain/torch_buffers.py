@@ -3,6 +3,7 @@
 import torch
 
 from disttrain.errors import DisttrainError
+from disttrain.torch_values import KeptValues
 
 LARGEST_EXACT = 2**24  # float32 has all whole numbers up to this one
 # The types of whole numbers above it. PyTorch has the unsigned ones since 2.3.
@@ -48,7 +49,8 @@ class Constants:
     """The buffers in state_dict() that are constants, because of their values or as flags. Neither a step nor an
     evaluation may change them: each worker would then have values of its own."""
 
-    def __init__(self, module, saved, unused):
+    def __init__(self, module, saved, unused, schedule):
+        """`schedule`: the module's WholeSchedule."""
         self._buffers = []  # (the layer's buffers, the name there, the whole name, the tensor)
         for layer_name, layer in module.named_modules():
             for name, buffer in layer._buffers.items():
@@ -57,14 +59,18 @@ class Constants:
                     refuse_inference(whole, buffer)
                     self._buffers.append((layer._buffers, name, whole, buffer))
         self._versions = []
+        self._values = KeptValues([buffer for *_, buffer in self._buffers], schedule)
 
     def note_values(self):
         """From now on they may not change."""
         self._versions = [buffer._version for *_, buffer in self._buffers]
+        self._values.note()
 
-    def check(self, who="the step"):
-        for (holder, name, whole, buffer), version in zip(self._buffers, self._versions):
-            if member(holder, name) is not buffer or buffer._version != version:
+    def check(self, who="the step", is_whole=False):
+        """`is_whole`: compares all values. Otherwise a change that PyTorch doesn't count may be found by a later call."""
+        changed = self._values.changed(is_whole)
+        for i, ((holder, name, whole, buffer), version) in enumerate(zip(self._buffers, self._versions)):
+            if i == changed or member(holder, name) is not buffer or buffer._version != version:
                 if buffer.dtype == torch.bool:
                     reason, advice = "has flags (bool)", "numbers in a buffer that changes: let it begin as torch.zeros(...)"
                 elif not buffer.is_floating_point():

@@ -4,26 +4,20 @@ that says which line to change.
 Everything that runs in each step loops in C over all tensors.
 """
 
-import functools
 import gc
 import operator
 import sys
 import weakref
-import zlib
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from disttrain.errors import DisttrainError
-from disttrain.torch_arrays import PART
-from disttrain.torch_sharing import span_of
+from disttrain.torch_values import KeptValues
 from disttrain.value_watch import changed_in_place
 
 _version_of = operator.attrgetter("_version")
-_place_of = torch.Tensor.data_ptr
-_SAMPLES = 4096
-_WORDS_OF = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # bytes -> whole numbers of this size
 
 
 class MemberWatch:
@@ -62,26 +56,16 @@ class InPlaceWatch:
         """`schedule`: the module's WholeSchedule. `with_max_norm`: the names of parameters whose layer itself changes them,
         as Embedding(max_norm=...) does."""
         self._names = names
-        self._schedule = schedule
         self._with_max_norm = with_max_norm
         self._tensors = tensors
         self._versions = []
-        # One without a memory of its own, such as a sparse tensor, isn't watched.
-        watched = [(name, tensor) for name, tensor in zip(frozen_names, frozen) if span_of(tensor) is not None]
-        self._frozen_names = [name for name, _ in watched]
-        self._frozen = [tensor for _, tensor in watched]
-        self._frozen_marks = []
-        self._frozen_samples = []
-        self._frozen_sums = []
-        self._next = 0
+        self._frozen_names = frozen_names
+        self._frozen = KeptValues(frozen, schedule)
         self._is_whole = False  # check() compares all values of the frozen parameters
 
     def begin_loop(self):
         """The present values of the frozen parameters stay."""
-        self._frozen_marks = self._marks_of_frozen()
-        self._frozen_samples = [_samples_of(tensor) for tensor in self._frozen]
-        with self._schedule.timed():
-            self._frozen_sums = [_sum_of(tensor) for tensor in self._frozen]
+        self._frozen.note()
         self._versions = []
 
     def note(self, is_whole):
@@ -111,33 +95,13 @@ class InPlaceWatch:
                 if name in self._with_max_norm:
                     raise DisttrainError(_changed_by_max_norm(name))
                 raise DisttrainError(changed_in_place(f'the parameter "{name}"'))
-        if self._frozen:
-            self._check_frozen()
-
-    def _marks_of_frozen(self):
-        return list(map(_version_of, self._frozen)), list(map(_place_of, self._frozen))
-
-    def _check_frozen(self):
-        if not self._frozen_marks:
-            return
-        i = self._next = (self._next + 1) % len(self._frozen)
-        is_same = torch.equal(_samples_of(self._frozen[i]), self._frozen_samples[i])
-        if is_same and self._is_whole:
-            with self._schedule.timed():
-                differs = [_sum_of(tensor) != noted for tensor, noted in zip(self._frozen, self._frozen_sums)]
-            is_same = not any(differs)
-            i = i if is_same else differs.index(True)
-        now = self._marks_of_frozen()
-        if is_same and now == self._frozen_marks:
-            return
-        if is_same:
-            differs = [a != b for a, b in zip(zip(*now), zip(*self._frozen_marks))]
-            i = differs.index(True)
-        raise DisttrainError(
-            f'the loop changed the frozen parameter "{self._frozen_names[i]}", but the cluster doesn\'t keep parameters that '
-            "were frozen at job.wrap(): other workers, evaluations and checkpoints have other values of it. Make it a "
-            "buffer (register_buffer), which is state of the job, or don't change it"
-        )
+        frozen = self._frozen.changed(self._is_whole)
+        if frozen is not None:
+            raise DisttrainError(
+                f'the loop changed the frozen parameter "{self._frozen_names[frozen]}", but the cluster doesn\'t keep parameters '
+                "that were frozen at job.wrap(): other workers, evaluations and checkpoints have other values of it. Make it a "
+                "buffer (register_buffer), which is state of the job, or don't change it"
+            )
 
 
 def _changed_by_max_norm(name):
@@ -148,43 +112,15 @@ def _changed_by_max_norm(name):
     )
 
 
-def bits_of(tensor):
-    """The tensor's values as whole numbers of the same bits. These can be compared: a NaN isn't the same as a NaN, and PyTorch
-    can't compare floats of 8 bits."""
-    tensor = tensor.detach()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj())
-    return tensor.resolve_neg().view(_WORDS_OF[tensor.element_size()])
-
-
-def _samples_of(tensor):
-    """Some of the values, as bits."""
-    flat = bits_of(tensor).reshape(-1)
-    return flat[:: max(1, -(-flat.numel() // _SAMPLES))].clone()
-
-
-def _sum_of(tensor):
-    """A checksum of all values."""
-    flat = bits_of(tensor).reshape(-1).contiguous()
-    if tensor.device.type == "cpu":
-        return zlib.crc32(flat.numpy())
-    # Another device adds its bits up itself, in much less time than it takes to copy them.
-    return sum_of_words(flat)
-
-
-def sum_of_words(flat):
-    """The sum of a flat tensor of whole numbers, as int64. PyTorch first makes a copy of this type, so it adds up one part
-    after the other."""
-    return int(torch.stack([part.sum(dtype=torch.int64) for part in flat.split(PART)]).sum())
-
-
 class OptimizerWatch:
-    """Whether the loop calls step() of an optimizer of torch.optim on the module's parameters, or of its schedule."""
+    """Whether the loop calls step() of an optimizer of torch.optim on the module's parameters, or of its schedule, or changes
+    the optimizer's learning rate or another setting by hand."""
 
     def __init__(self, tensors):
         self._tensors = set(map(id, tensors))
         self._allowed = None
-        self._schedules = []
+        self._schedules = []  # (schedule, its epoch at the beginning of the loop)
+        self._settings = []  # (optimizer, its settings then)
         self._is_in_loop = False
         mine = weakref.ref(self)
 
@@ -198,18 +134,20 @@ class OptimizerWatch:
 
     def begin_loop(self, allowed):
         """`allowed`: the optimizer of a script that runs alone, or None."""
+        self.end_loop()
         self._allowed = allowed
         self._is_in_loop = True
-        # PyTorch doesn't say which schedules there are, so this looks for them among all objects, once.
-        self._schedules = [
-            (each, each.last_epoch)
-            for each in gc.get_objects()
-            if issubclass(type(each), LRScheduler) and self._is_ours(getattr(each, "optimizer", None))
-        ]
+        # PyTorch doesn't say which schedules and optimizers there are, so this looks for them among all objects, once.
+        for each in gc.get_objects():
+            if issubclass(type(each), LRScheduler) and self._is_ours(getattr(each, "optimizer", None)):
+                self._schedules.append((each, each.last_epoch))
+            elif issubclass(type(each), torch.optim.Optimizer) and self._is_ours(each):
+                self._settings.append((each, _settings_of(each)))
 
     def end_loop(self):
         self._is_in_loop = False
         self._schedules = []
+        self._settings = []
 
     def check(self):
         for schedule, epoch in self._schedules:
@@ -218,6 +156,24 @@ class OptimizerWatch:
                     f"the loop called step() of a torch.optim.lr_scheduler.{type(schedule).__name__}, but the learning rate "
                     "is job.toml's: take this line out, and write the schedule into train.schedule"
                 )
+        for optimizer, settings in self._settings:
+            now = _settings_of(optimizer)
+            if now != settings:
+                self._refuse_setting(optimizer, settings, now)
+
+    @staticmethod
+    def _refuse_setting(optimizer, before, now):
+        changed = {name for a, b in zip(before, now) for name in a if name in b and a[name] != b[name]}
+        if "lr" in changed:
+            raise DisttrainError(
+                f"the loop changed the lr of a torch.optim.{type(optimizer).__name__}, but the learning rate is job.toml's: take "
+                "this line out, and write the schedule into train.schedule"
+            )
+        if changed:
+            raise DisttrainError(
+                f"the loop changed the {min(changed)} of a torch.optim.{type(optimizer).__name__}, but the update rule is "
+                "job.toml's: take this line out, and write the value into train.optimizer"
+            )
 
     def _is_ours(self, optimizer):
         groups = getattr(optimizer, "param_groups", ())
@@ -231,6 +187,21 @@ class OptimizerWatch:
                 "job.wrap() got: take this line and its zero_grad() out, because job.step(loss=...) does both. The update rule "
                 "and the learning rate are job.toml's (train.optimizer)"
             )
+
+
+def _settings_of(optimizer):
+    """For each group of parameters, its settings that are numbers, such as lr and betas."""
+    return [
+        {name: number for name, value in group.items() if name != "params" and (number := _plain(value)) is not None}
+        for group in optimizer.param_groups
+    ]
+
+
+def _plain(value):
+    """The value as numbers of Python, or None. A learning rate may be a tensor."""
+    if isinstance(value, torch.Tensor):
+        return value.item() if value.numel() == 1 else None
+    return value if isinstance(value, (bool, int, float, tuple)) else None
 
 
 class OutsideWatch:
@@ -340,42 +311,6 @@ def _ids_in_optimizers():
         for group in each.param_groups
         for tensor in group["params"]
     }
-
-
-class ScalerWatch:
-    """Whether the gradients of a step are still scaled by a torch.amp.GradScaler."""
-
-    def __init__(self):
-        self._scaled = None  # the scaler whose scale() the loop has called since it took the scale out
-
-    def begin_loop(self):
-        for each in gc.get_objects():
-            if issubclass(type(each), torch.amp.GradScaler) and each.is_enabled():
-                self._follow(each)
-
-    def _follow(self, scaler):
-        # A script may also divide the gradients by get_scale() itself.
-        for name, scaled in (("scale", scaler), ("unscale_", None), ("get_scale", None)):
-            setattr(scaler, name, functools.partial(self._note, getattr(scaler, name), scaled))
-
-    def _note(self, method, scaled, *arguments, **options):
-        self._scaled = scaled
-        return method(*arguments, **options)
-
-    def end_evaluation(self):
-        """A loss that the evaluation scaled is its own."""
-        self._scaled = None
-
-    def check(self):
-        scaler, self._scaled = self._scaled, None
-        if scaler is None or scaler._scale is None or float(scaler._scale) == 1.0:
-            return
-        raise DisttrainError(
-            f"the gradients are {float(scaler._scale):g} times too large, because the loop scaled the loss by a torch.amp.GradScaler: "
-            "take the scaler out, and call loss.backward(). Autocast with bfloat16 needs none. For float16 call "
-            "scaler.unscale_(optimizer) before job.step(), with an optimizer of torch.optim that has the module's parameters "
-            "and makes no step"
-        )
 
 
 class DroppedGradients:

@@ -9,7 +9,7 @@ import torch
 from disttrain.constraint import Constraint
 from disttrain.errors import DisttrainError
 from disttrain.overlap import Overlap
-from disttrain.torch_arrays import TorchArrays, without_repeats
+from disttrain.torch_arrays import TorchArrays
 from disttrain.torch_buffers import (
     LARGEST_EXACT,
     Constants,
@@ -27,10 +27,11 @@ from disttrain.torch_changes import (
     MemberWatch,
     OptimizerWatch,
     OutsideWatch,
-    ScalerWatch,
 )
 from disttrain.torch_saved import Evaluating, SavedModule
-from disttrain.torch_sharing import refuse_repeats, refuse_shared_memory
+from disttrain.torch_scaling import ScalerWatch
+from disttrain.torch_sharing import attributes_of, refuse_repeats, refuse_shared_memory
+from disttrain.torch_values import sum_of, without_repeats
 from disttrain.value_watch import WholeSchedule, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only
 
@@ -56,7 +57,8 @@ class TorchModel:
         self._whole_numbers = [
             i for i, each in enumerate(self._tensors) if may_be_large(each) and self.variables[i].name not in unused
         ]
-        self._constants = Constants(module, saved, unused)
+        self._schedule = WholeSchedule()
+        self._constants = Constants(module, saved, unused, self._schedule)
         for name, parameter in module.named_parameters():
             if parameter.requires_grad:
                 self._add(name, parameter, "trainable")
@@ -78,9 +80,9 @@ class TorchModel:
         trained = [i for i, variable in enumerate(self.variables) if variable.kind == "trainable"]
         tensors = [self._tensors[i] for i in trained]
         self._last = trained[-1]
-        self._schedule = WholeSchedule()
+        names = [self.variables[i].name for i in trained]
         self._in_place = InPlaceWatch(
-            [self.variables[i].name for i in trained],
+            names,
             tensors,
             [name for name, _ in self._outside],
             [tensor for _, tensor in self._outside],
@@ -88,7 +90,7 @@ class TorchModel:
             _parameters_with_max_norm(module),
         )
         self._optimizers = OptimizerWatch(tensors)
-        self._scalers = ScalerWatch()
+        self._scalers = ScalerWatch(names, tensors)
         self._others = OutsideWatch(module.parameters())
         self._dropped = DroppedGradients(tensors[-1])
         self._read_values()
@@ -101,6 +103,8 @@ class TorchModel:
         self._is_cleared = False  # the script has called zero_grad() of job.wrap()'s object after a backward pass
         self._is_evaluating = False
         self._before_rehearsal = None
+        self._rehearsed_sums = []  # while the rehearsal lasts: checksums of the parameters
+        self._is_whole = False  # this step compares all values
         self._overlap = Overlap(self.variables, self._tensors) if overlap else None
         self._members = MemberWatch(module, self._tensors)
 
@@ -153,12 +157,14 @@ class TorchModel:
             for variable, tensor in zip(self.variables, self._tensors)
         ]
         known = set(map(id, self._tensors))
+        members = [*self.module.parameters(), *self.module.buffers()]
         refuse_shared_memory(
             kept,
             [
                 *((f'the frozen parameter "{name}"', tensor) for name, tensor in self._outside),
                 *((f'the buffer "{name}"', each) for name, each in self.module.named_buffers() if id(each) not in known),
             ],
+            attributes_of(self.module, members),
         )
         for variable, (what, tensor) in zip(self.variables, kept):
             refuse_repeats(what, without_repeats(tensor) if variable.kind == "state" else tensor)
@@ -187,18 +193,22 @@ class TorchModel:
     def end_loop(self):
         """From now on the module is the script's."""
         self._optimizers.end_loop()
+        self._scalers.end_loop()
         self._others.end_loop()
 
     def initial(self):
         return self._initial
 
     def begin_rehearsal(self):
-        """Notes what reset() restores."""
+        """Notes what reset() restores, and the parameters' values, which the script may not change."""
         self._before_rehearsal = self.saved_state()
+        with torch.no_grad():
+            self._rehearsed_sums = [sum_of(tensor) for tensor in self._trained()]
 
     def reset(self):
         """Undoes the rehearsal: the state and the gradients are as before it. The layers' modes and other buffers stay as
         they are, because the script may set them up once, and note this in attributes of its own."""
+        self._rehearsed_sums = []
         self._before_rehearsal.restore()
         self._before_rehearsal = None
         self.drop_gradients()
@@ -242,13 +252,18 @@ class TorchModel:
         """The opposite of load(): the script has changed the tensors."""
         self._now.store()
 
-    def clear_gradients(self):
-        """Sets the gradients to 0, if a backward pass has changed them."""
+    def clear_gradients(self, set_to_none=True):
+        """Does what zero_grad() of an optimizer does, if a backward pass has changed the gradients."""
         self._dropped.begin_step()
         if self._now is None or self._is_evaluating:
-            self.module.zero_grad()
+            self.module.zero_grad(set_to_none)
         elif self._now.has_gradient():
-            self._now.clear()
+            # The script may keep the gradients, and needs their values later. PyTorch then sets none of them to 0, either.
+            if set_to_none:
+                self.drop_gradients()
+            else:
+                self.module.zero_grad(set_to_none=False)
+                self._now.clear()
             self._is_cleared = True
 
     def drop_gradients(self):
@@ -276,16 +291,34 @@ class TorchModel:
         self.check_values_in_memory(who)
 
     def check_values_in_memory(self, who="the loop"):
-        name = self._now.changed_value() if self._now is not None else None
+        name = self._changed_in_rehearsal() if self._now is None else self._now.changed_value()
         if name is not None:
             raise DisttrainError(changed_in_place(f'the parameter "{name}"', who))
 
-    def begin_step(self, announce=None):
-        """`announce(end)` tells the worker that the gradients of all flat elements before `end` are final."""
+    def _trained(self):
+        return [tensor for variable, tensor in zip(self.variables, self._tensors) if variable.kind == "trainable"]
+
+    def _changed_in_rehearsal(self):
+        names = (variable.name for variable in self.variables if variable.kind == "trainable")
+        sums = zip(names, self._trained(), self._rehearsed_sums)
+        return next((name for name, tensor, noted in sums if sum_of(tensor) != noted), None)
+
+    def begin_step(self):
         self._now.clear()
         self._is_cleared = False
+        self._is_whole = self._schedule.is_due()
+        self._note_values(self._is_whole)
+
+    def begin_batch(self, announce=None):
+        """The loop's body begins with the step's batch. On a cluster, the rest of the body of the step before has run since
+        begin_step(). Its backward passes, such as those for a log, belong to no step. `announce(end)` tells the worker that
+        the gradients of all flat elements before `end` are final."""
+        if self._now.has_gradient():
+            self._owner[0] = None
+            self._now.clear()
+        self._is_cleared = False
         self._dropped.begin_step()
-        self._note_values(self._schedule.is_due())
+        self._scalers.begin_step()
         if self._overlap is not None and announce is not None:
             self._overlap.begin_step(self._now.gradients, announce, self.check_values_in_memory)
 
@@ -302,7 +335,7 @@ class TorchModel:
                     f'the parameter "{name}" got a gradient, but it was frozen at job.wrap(), so the job doesn\'t train '
                     "it: set requires_grad = True before job.wrap(), or leave it frozen"
                 )
-        self._constants.check()
+        self._constants.check(is_whole=self._is_whole)
         self._optimizers.check()
         self._scalers.check()
         self._others.check()
@@ -390,7 +423,7 @@ class TorchModel:
     def end_evaluation(self):
         self._is_evaluating = False
         self._others.end_evaluation()
-        self._scalers.end_evaluation()
+        self._scalers.begin_step()
         self.drop_gradients()
 
     @staticmethod

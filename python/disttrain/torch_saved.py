@@ -4,9 +4,8 @@ import contextlib
 
 import torch
 
-from disttrain.torch_arrays import without_repeats
 from disttrain.torch_buffers import member
-from disttrain.torch_changes import bits_of
+from disttrain.torch_values import bits_of, without_repeats
 
 _EVALUATION = "the function of job.on_evaluate() or job.on_predict()"
 

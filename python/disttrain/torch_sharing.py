@@ -11,15 +11,19 @@ import torch
 from disttrain.errors import DisttrainError
 
 
-def refuse_shared_memory(variables, others):
+_VARIABLE, _OTHER, _ATTRIBUTE = range(3)
+_OF_EACH_MODULE = frozenset(vars(torch.nn.Module()))  # attributes, such as _parameters
+
+
+def refuse_shared_memory(variables, others, attributes=()):
     """`variables`: what the tensors are that the cluster keeps, such as 'the parameter "a"', and these tensors. `others`:
-    the same of the module's other tensors. These may share memory with each other."""
+    the same of the module's other tensors. These may share memory with each other. `attributes`: attributes_of()."""
     found = []
-    for tensors, is_other in ((variables, False), (others, True)):
+    for tensors, kind in ((variables, _VARIABLE), (others, _OTHER), (attributes, _ATTRIBUTE)):
         for what, tensor in tensors:
             span = span_of(tensor)
             if span is not None:
-                found.append((*span, is_other, what, tensor))
+                found.append((*span, kind, what, tensor))
     found.sort(key=lambda each: each[:3])
     group, group_end = [], None  # tensors whose spans overlap
     for each in found:
@@ -31,6 +35,31 @@ def refuse_shared_memory(variables, others):
             group, group_end = [], (device, end)
         group.append(each)
     _check(group)
+
+
+def attributes_of(module, members):
+    """What the tensors are that layers have as plain attributes, also in lists, tuples and dicts, and these tensors. A view
+    of a parameter would keep its first values there. `members`: the module's parameters and buffers, which aren't among
+    them, nor are tensors that a job never moves to the worker's memory."""
+    seen = set(map(id, members))
+    found = []
+    for prefix, layer in module.named_modules():
+        if isinstance(layer, torch.jit.ScriptModule):
+            continue
+        # torch.nn.utils.spectral_norm() and its kin compute such an attribute before each forward pass.
+        computed = {getattr(hook, name, None) for hook in layer._forward_pre_hooks.values() for name in ("name", "_tensor_name")}
+        for name in (name for name in vars(layer) if name not in _OF_EACH_MODULE and name not in computed):
+            values = [vars(layer)[name]]
+            while values:
+                value = values.pop()
+                if not isinstance(value, (torch.Tensor, dict, list, tuple)) or id(value) in seen:
+                    continue
+                seen.add(id(value))
+                if not isinstance(value, torch.Tensor):
+                    values += value.values() if isinstance(value, dict) else value
+                elif value.dtype in (torch.float32, torch.float64) and value.device.type == "cpu":
+                    found.append((f'the attribute "{name}" of ' + (f'"{prefix}"' if prefix else "the module"), value))
+    return found
 
 
 def refuse_repeats(what, tensor):
@@ -65,19 +94,21 @@ def _check(group):
     first = min(begin for _, begin, *_ in group)
     used = np.zeros(max(end for _, _, end, *_ in group) - first, bool)  # bytes of variables
     marked = []
-    for _, begin, _, is_other, what, tensor in sorted(group, key=lambda each: each[3]):
+    for _, begin, _, kind, what, tensor in sorted(group, key=lambda each: each[3]):
         if _bytes_of(tensor, used[begin - first :]).any():
-            _refuse(what, begin - first, tensor, marked, used)
-        if not is_other:
+            _refuse(what, begin - first, tensor, marked, used, kind)
+        if kind == _VARIABLE:
             _bytes_of(tensor, used[begin - first :])[...] = True
             marked.append((what, begin - first, tensor))
 
 
-def _refuse(what, begin, tensor, marked, used):
+def _refuse(what, begin, tensor, marked, used, kind):
     used[:] = False
     _bytes_of(tensor, used[begin:])[...] = True
     other, other_tensor = next((name, each) for name, place, each in marked if _bytes_of(each, used[place:]).any())
-    if isinstance(tensor, torch.nn.Parameter) and isinstance(other_tensor, torch.nn.Parameter):
+    if kind == _ATTRIBUTE:
+        advice = "take the view in forward(), or delete the attribute before job.wrap()"
+    elif isinstance(tensor, torch.nn.Parameter) and isinstance(other_tensor, torch.nn.Parameter):
         advice = (
             "let the module have one parameter for both, as decoder.weight = encoder.weight makes it, and not "
             "decoder.weight.data = encoder.weight.data; or compute one of them in forward()"

@@ -4,7 +4,7 @@ with PyTorch."""
 import unittest
 
 from fake_worker import FakeWorker, require_python, run_code
-from job_test import linear
+from linear_job import linear
 
 PYTHON = require_python("torch")
 

@@ -1,5 +1,5 @@
 """A worker for tests of the Python package: it starts a script as a trainer, and speaks the worker's side of
-workerd/trainer/trainer_protocol.h. It needs no package but Python's own."""
+engine/trainer/trainer_protocol.h. It needs no package but Python's own."""
 
 import array
 import json
@@ -16,7 +16,7 @@ from pythons import find_python, require_python  # noqa: F401; tests import them
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The keys that the messages of a protocol have: number of the protocol -> sender -> type -> keys.
-PROTOCOL_KEYS = json.loads((ROOT / "tests/workerd/trainer/protocol_keys.json").read_text())
+PROTOCOL_KEYS = json.loads((ROOT / "tests/engine/trainer/protocol_keys.json").read_text())
 PACKAGE = ROOT / "python"
 
 

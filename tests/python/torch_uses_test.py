@@ -39,7 +39,7 @@ class Run:
         self.model.bind("first", lambda: (self.parameters, self.gradients))
         self.begin()
     def begin(self):
-        self.model.begin_step(self.announced.append)
+        self.model.begin_step(), self.model.begin_batch(self.announced.append)
     def backward(self, x=2.0):
         self.net(torch.tensor([[x]])).sum().backward()
     def end(self):
@@ -228,7 +228,7 @@ def a_module_of_torch_jit():
     model.bind("first", lambda: (parameters, gradients))
     for _ in range(2):
         model.load()
-        model.begin_step(lambda end: None)
+        model.begin_step(), model.begin_batch(lambda end: None)
         module(torch.tensor([[0.0], [2.0]])).square().mean().backward()
         model.end_step()
         model.store()

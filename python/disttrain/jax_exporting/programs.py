@@ -20,7 +20,7 @@ class Model:
     of all metrics (left out if there are none), the gradients of the trainable variables, the new state. Of an
     evaluation: the loss and the accumulators. Of a prediction: the outputs. Gradients and new state are of the
     variable's carried_dtype(), and all other outputs are float32. StableHloProgram in
-    workerd/compute/pjrt/stablehlo_model.h says the same.
+    engine/pjrt/stablehlo_model.h says the same.
     """
 
     def __init__(self, variables, state, columns, is_frozen, has_state):

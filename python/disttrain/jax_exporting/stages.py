@@ -17,7 +17,7 @@ def cut(function, shapes_by_size, model):
     """The stages of Model.step() by the batch's size. Empty if the step is too small to be cut, or if it has other
     stages for another size. shapes_by_size: the shapes of the step's inputs. Stage.module is a function of the values
     that the stage takes; its `shapes` are theirs. The numbers are those of StableHloStage in
-    workerd/compute/pjrt/stablehlo_model.h."""
+    engine/pjrt/stablehlo_model.h."""
     trainable = len(model.trainable)
     cuts = {}
     for size, shapes in shapes_by_size.items():
