@@ -78,8 +78,8 @@ def export(
     with described.tracing_mode(), described.unchanged_attributes():
         functions = Functions(described, loss, batch, outputs, metrics or {}, dtype)
         batch.set_limits(functions.observe(), limits or {})
+        check_repeats(functions)  # first: losses that differ by chance may look like a sum
         functions.refuse_sum()
-        check_repeats(functions)
         if path.endswith(".pt2"):
             described.refuse_compiled()
             from disttrain.exporting.pt2 import write
