@@ -9,10 +9,11 @@ The trace for compiled programs has no values. There, bool() of a tensor fails, 
 programs can't be compiled with.
 """
 
+import ast
 import contextlib
+import functools
 import linecache
 import os
-import re
 import sys
 
 import torch
@@ -51,8 +52,7 @@ class DecisionWatch(TorchFunctionMode):
         self._layers = layers
         self._places = {}  # (file, line) -> layer, None for the loss and the metrics
         self._silent = set()  # those of which a trace doesn't warn
-        # Where the model takes a size that depends on values: (file, line) -> (layer, code).
-        self._counted = {}
+        self._counted = {}  # where the model takes a size that depends on values: (file, line) -> layer
         self._of_values = WeakTensorKeyDictionary()  # the tensors that have such a size
 
     def __torch_function__(self, function, types, arguments=(), keywords=None):
@@ -68,12 +68,19 @@ class DecisionWatch(TorchFunctionMode):
         elif name in _OF_SIZE and arguments and arguments[0] in self._of_values:
             frame = _caller(sys._getframe(1))
             if is_users(frame):
-                place = frame.f_code.co_filename, frame.f_lineno
-                self._counted.setdefault(place, (self._layers.current(), frame.f_code))
+                self._counted.setdefault((frame.f_code.co_filename, frame.f_lineno), self._layers.current())
         result = function(*arguments, **(keywords or {}))
         if name in _COUNTING:
             self._follow(name, arguments, result)
+        if self._of_values and isinstance(result, torch.Tensor) and self._has_size_of(result, (arguments, keywords)):
+            self._of_values[result] = True
         return result
+
+    def _has_size_of(self, result, arguments):
+        """Whether a tensor has the size of an argument that is in _of_values, and of no other argument."""
+        tensors = [each for each in torch.utils._pytree.tree_leaves(arguments) if isinstance(each, torch.Tensor)]
+        same = [each in self._of_values for each in tensors if each.shape == result.shape]
+        return bool(same) and all(same)
 
     def _follow(self, name, arguments, result):
         """Notes the tensors whose sizes depend on values."""
@@ -95,8 +102,8 @@ class DecisionWatch(TorchFunctionMode):
     def check(self, warnings):
         """`warnings`: those of the trace. Fails if one of them is about a place that the watch has seen."""
         told = {(each.filename, each.lineno): None for each in warnings if issubclass(each.category, torch.jit.TracerWarning)}
-        for counted, (layer, code) in self._counted.items():
-            self._places.update(dict.fromkeys(_places_of_decisions(counted, code, told), layer))
+        for counted, layer in self._counted.items():
+            self._places.update(dict.fromkeys(_places_of_decisions(counted, told), layer))
         place = next((place for place in self._places if place in told or place in self._silent), None)
         if place is not None:
             raise ExportError(self._text(place, _KEPT))
@@ -190,19 +197,89 @@ def _is_mask(index):
     return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
-def _places_of_decisions(counted, code, told):
-    """The places where the model decides by a size that `code` took at the place `counted`: on the same line, or where it uses
-    a variable that got the size. `told`: the places that the trace has warned of. It doesn't warn of range()."""
+def _places_of_decisions(counted, told):
+    """The places where the model decides by a size that it took at the place `counted`: in the same statement, or in a later
+    one that uses a variable with this size. `told`: the places that the trace has warned of. It doesn't warn of range()."""
     file, number = counted
-    line = linecache.getline(file, number)
-    assigned = re.match(r"\s*(\w[\w, ]*?)\s*=(?!=)", line)
-    names = "|".join(assigned[1].replace(" ", "").strip(",").split(",")) if assigned else ""
-    for place in [(file, each) for *_, each in code.co_lines() if each is not None and each >= number]:
-        text = linecache.getline(*place)
-        is_use = place == counted or (names and re.search(rf"\b({names})\b", text))
-        if is_use and (place in told or re.search(r"\brange\(" + ("" if place == counted else rf".*\b({names})\b"), text)):
-            told[place] = None
-            yield place
+    search = _Search(number, {line for name, line in told if name == file})
+    search.block(_innermost_function(file, number), frozenset())
+    for line in sorted(search.decisions):
+        told[file, line] = None
+        yield file, line
+
+
+def _innermost_function(file, number):
+    """Its statements."""
+    found = []
+    for each in ast.walk(_tree_of("".join(linecache.getlines(file)))):  # an inner function comes after the outer one
+        if isinstance(each, (ast.FunctionDef, ast.Lambda)) and each.lineno <= number <= each.end_lineno:
+            found = each.body if isinstance(each, ast.FunctionDef) else [ast.copy_location(ast.Expr(each.body), each.body)]
+    return found
+
+
+@functools.lru_cache(16)
+def _tree_of(text):
+    try:
+        return ast.parse(text)
+    except SyntaxError:  # such as a cell of a notebook with commands
+        return ast.Module([], [])
+
+
+class _Search:
+    """Looks for decisions by a size in the statements of a function."""
+
+    def __init__(self, number, told):
+        """`number`: the line that takes the size. `told`: the lines of which the trace has warned."""
+        self._number = number
+        self._told = told
+        self.decisions = {number} & told  # lines
+
+    def block(self, statements, names):
+        """`names`: the variables that have the size before these statements. Returns those that have it after them."""
+        for each in statements:
+            names = self._statement(each, names)
+        return names
+
+    def _statement(self, statement, names):
+        blocks = [each for _, each in ast.iter_fields(statement) if _is_block(each)]
+        names = self._own_part(statement, blocks, names)
+        ends = [self.block(_statements_of(each), names) for each in blocks]
+        # The other blocks may be left out.
+        if not isinstance(statement, ast.With) and not (isinstance(statement, ast.If) and statement.orelse):
+            ends.append(names)
+        return frozenset().union(*ends)
+
+    def _own_part(self, statement, blocks, names):
+        """The statement without its blocks, such as the test of an `if`."""
+        inner = {id(each) for block in blocks for each in block}
+        nodes = [statement]
+        for node in nodes:  # grows
+            nodes += [each for each in ast.iter_child_nodes(node) if id(each) not in inner]
+        ends = [each.end_lineno for each in nodes[0 if not blocks else 1 :] if hasattr(each, "end_lineno")]
+        lines = range(statement.lineno, max([statement.lineno, *ends]) + 1)
+        is_here = self._number in lines
+        stored = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        is_changed = isinstance(statement, ast.AugAssign) and not stored.isdisjoint(names)
+        if not (is_here or is_changed or _uses(nodes, names)):
+            return names - stored
+        self.decisions |= self._told.intersection(lines)
+        for call in (each for each in nodes if isinstance(each, ast.Call) and ast.unparse(each.func) == "range"):
+            if _uses(ast.walk(call), names) or call.lineno <= self._number <= call.end_lineno:
+                self.decisions.add(call.lineno)
+        return names | stored if is_here else names
+
+
+def _is_block(value):
+    return isinstance(value, list) and any(isinstance(each, (ast.stmt, ast.ExceptHandler, ast.match_case)) for each in value)
+
+
+def _statements_of(block):
+    """Those of the handlers of a `try`, or of the cases of a `match`, one after the other."""
+    return [each for part in block for each in ([part] if isinstance(part, ast.stmt) else part.body)]
+
+
+def _uses(nodes, names):
+    return any(isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each.id in names for each in nodes)
 
 
 def _caller(frame):

@@ -59,6 +59,53 @@ def by_a_length(hidden):
     return hidden / len(chosen)
 
 
+def by_a_computed_mask(hidden):
+    chosen = hidden[hidden > 0] * 2
+    return hidden * 2 if chosen.relu().shape[0] > 3 else hidden
+
+
+def by_a_sum(hidden):
+    count = hidden.unique().numel()
+    count += 1
+    count = count * 2
+    return hidden * 2 if (
+        count > 3
+    ) else hidden
+
+
+def in_another_branch(hidden):
+    if hidden.ndim == 2:
+        count = hidden.unique().numel()
+    else:
+        count = hidden.shape[0]
+    for _ in range(count):
+        hidden = hidden + 0.01
+    return hidden
+
+
+def a_name_that_is_used_again(hidden):
+    count = (hidden > 0).nonzero().shape[0]
+    hidden = hidden / count
+    count = hidden.shape[0]
+    if count > 1:
+        hidden = hidden * 2
+    for count in range(hidden.shape[1] - 6):
+        hidden = hidden * 3 if hidden.shape[1] > count else hidden
+    return hidden
+
+
+def beside_a_count(hidden):
+    """The decision's own line takes another size."""
+    picked, other = hidden[hidden > 0], hidden + 1
+    count = picked.shape[0]
+    with torch.no_grad():
+        count = other.shape[1]
+    other += other.shape[1] if other.shape[0] > 1 else 0
+    if count > 2:
+        other = other * 2
+    return other + picked.sum() * 0
+
+
 def a_count_as_a_tensor(hidden):
     """The trace keeps the count as a part of the program. The other size is no value."""
     count = (hidden > 0).nonzero().shape[0]
@@ -107,12 +154,18 @@ class DecisionsTest(unittest.TestCase):
             "(if columns < 2:)": by_a_variable,
             "(return hidden * 2 if chosen.size(0) > 3": by_a_mask,
             "(return hidden / len(chosen))": by_a_length,
+            "(return hidden * 2 if chosen.relu()": by_a_computed_mask,
+            "(count > 3)": by_a_sum,
+            "(for _ in range(count):)": in_another_branch,
         }.items():
             self.assert_refused(line, change)
 
     def test_OtherSizesAreTaken(self):
-        for change in (a_count_as_a_tensor, sizes_that_are_no_counts, lambda hidden: hidden):
-            self.export(change)
+        for change in (
+            a_count_as_a_tensor, sizes_that_are_no_counts, a_name_that_is_used_again, beside_a_count, lambda hidden: hidden
+        ):
+            with self.subTest(change.__name__):
+                self.export(change)
 
 
 if __name__ == "__main__":
