@@ -24,8 +24,10 @@ class Alone:
 
 
 class AloneJob(Job):
+    _is_alone = True
+
     def __init__(self, settings, metrics):
-        super().__init__(metrics)
+        super().__init__(metrics, settings.optimizer)
         if settings.optimizer is not None and not callable(getattr(settings.optimizer, "step", None)):
             raise DisttrainError(
                 f"disttrain.Alone(optimizer=...) got {kind_of(settings.optimizer)}; expected an optimizer of torch.optim on the "
@@ -49,9 +51,6 @@ class AloneJob(Job):
             raise DisttrainError(
                 "a script that runs alone has no [data] of a job.toml: pass a data set to job.batches()"
             )
-
-    def _own_optimizer(self):
-        return self._settings.optimizer
 
     def checkpoint(self):
         self._say("job.checkpoint() was called: without a cluster there are no checkpoints")

@@ -78,7 +78,7 @@ class ArrayModel:
     def check_unchanged(self):
         """Nothing to do: the user's code has no part of the model."""
 
-    def begin_loop(self, optimizer=None):
+    def begin_loop(self, optimizer=None, is_alone=False):
         """Nothing to do: wrap() has copied the values."""
 
     def end_loop(self):
@@ -113,7 +113,7 @@ class ArrayModel:
         """Every step writes all gradients."""
         self._note_values(self._schedule.is_due())
 
-    def begin_batch(self, announce=None):
+    def begin_batch(self, announce=None, is_only_read=True):
         """That of a torch module drops gradients. Here the script itself gives them."""
 
     def note_values(self, is_last=False):

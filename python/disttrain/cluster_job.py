@@ -1,4 +1,12 @@
-"""A job on a cluster: the script runs under a worker, which decides about every step."""
+"""A job on a cluster: the script runs under a worker, which decides about every step.
+
+The cluster must know the names of the metrics before the first step, but a script names them in its loop. So the
+package runs the loop's body once on the first records and undoes its effects (the rehearsal), unless disttrain.init()
+got the names.
+
+The next batch of the script's own data set is read on the script's thread while the worker sends gradients. A thread
+would run the data set's code beside the script's, and a process would have to copy the records.
+"""
 
 import builtins
 import contextlib
@@ -21,8 +29,8 @@ from disttrain.wrapping import is_complex
 
 
 class ClusterJob(Job):
-    def __init__(self, descriptor, metrics):
-        super().__init__(metrics)
+    def __init__(self, descriptor, metrics, optimizer):
+        super().__init__(metrics, optimizer)
         self._connection = Connection(descriptor, self._own_process)
         self._report_errors()
         self._connection.send({"type": "hello", "protocol": PROTOCOL, "sdk": __version__})
@@ -81,7 +89,8 @@ class ClusterJob(Job):
                 return
             self._is_under_way = True
             batch = self._training_batch()
-            self._model.begin_batch(self._announce)
+            # A second array of gradients is there only if the worker adds up no parts of a step (train.accumulate).
+            self._model.begin_batch(self._announce, is_only_read="spare" in self._start)
             yield batch
             self._own_process.check("the next batch of job.batches()")
             if self._is_under_way:

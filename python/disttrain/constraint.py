@@ -3,6 +3,12 @@
 The parameter servers can't run a function of the script. So this module finds out by trial which bounds the function
 has. The parameter servers clip each new value to them, right after its update, in every mode. So the values within the
 bounds are the only ones: workers, evaluations, averages and checkpoints have them.
+
+To apply any function, a trainer would have to send values between the update and the next step. That is another round
+trip in each step, no checkpoint may be taken meanwhile, and in async it would undo other workers' updates. So only
+bounds for each element are possible. The module finds them by trying the function on extreme and on random values. It
+could be wrong about a strange function, so each step tries the function on the new values of one more parameter, and
+fails if it would change them.
 """
 
 import inspect

@@ -35,7 +35,7 @@ def init(metrics=None, alone=None):
         from disttrain.cluster_job import ClusterJob
 
         mark_children()
-        return ClusterJob(int(os.environ.pop(SOCKET_VARIABLE)), metrics)
+        return ClusterJob(int(os.environ.pop(SOCKET_VARIABLE)), metrics, getattr(alone, "optimizer", None))
     from disttrain.alone import Alone, AloneJob
 
     return AloneJob(alone or Alone(), metrics)
@@ -51,8 +51,10 @@ class Job:
     # worker when it joins, so it may jump when the worker joins again. With train.accumulate it counts each part of a step.
     step_number = 0
     seed = 0  # of the job
+    _is_alone = False
 
-    def __init__(self, metrics):
+    def __init__(self, metrics, optimizer=None):
+        """`optimizer`: that of a script that runs alone."""
         self._metrics = None if metrics is None else _names_of(metrics)
         self._is_rehearsed = metrics is None  # then the rehearsal finds their names
         self._model = None
@@ -63,6 +65,7 @@ class Job:
         self._dataset = None
         self._collate = None
         self._prefetch = True
+        self._own_optimizer = optimizer
         self._has_loop = False  # batches() was called
         self._own_process = OwnProcess()
         self._evaluation_randoms = OwnRandomNumbers()
@@ -152,7 +155,7 @@ class Job:
         if self._evaluation_data is not None:
             _check_dataset("job.on_evaluate()", self._evaluation_data)
         self._check_source(dataset)
-        self._model.begin_loop(self._own_optimizer())
+        self._model.begin_loop(self._own_optimizer, self._is_alone)
         self._has_loop = True
         self._dataset = dataset
         self._collate = collate
@@ -215,10 +218,6 @@ class Job:
     def _loop(self):
         """The generator that batches() returns."""
         raise NotImplementedError
-
-    def _own_optimizer(self):
-        """The optimizer of torch.optim that the job itself uses, or None."""
-        return None
 
     def _finish_step(self, loss, metrics, write_gradients):
         raise NotImplementedError

@@ -25,6 +25,7 @@ class Overlap:
         self._gradients = []
         self._marks = {}  # index of a variable whose gradient is final -> the version and the place of its gradient
         self._values = {}  # of some of these gradients, what _values_of() returned
+        self._has_values = False  # end_step() compares values, too
         self._steps = 0
         self._next = 0  # the variables before this one, in the order, are final
         self._announced = 0
@@ -37,9 +38,12 @@ class Overlap:
         self._order = sorted(range(len(begins)), key=begins.__getitem__)
         self._ends = [begins[i] + self._variables[i].words for i in self._order]
 
-    def begin_step(self, gradients, send, check_values):
-        """`check_values`: is called before the first gradient is sent, because then the worker may write new values."""
+    def begin_step(self, gradients, send, check_values, is_only_read):
+        """`check_values`: is called before the first gradient is sent, because then the worker may write new values.
+        `is_only_read`: the worker only reads the gradients. With train.accumulate it writes the sum of the parts there as soon
+        as they are sent, so only their versions and places tell whether the script has changed them."""
         self._gradients = gradients
+        self._has_values = is_only_read
         self._check_values = check_values
         self._marks.clear()
         self._values.clear()
@@ -82,8 +86,9 @@ class Overlap:
             with torch.no_grad():
                 self._gradients[i].copy_(tensor.grad)
         self._marks[i] = _mark_of(tensor.grad)
-        if (self._steps <= _FIRST or i == self._steps % len(self._variables)) and span_of(tensor.grad) is not None:
-            self._values[i] = self._values_of(tensor.grad)
+        if self._has_values and (self._steps <= _FIRST or i == self._steps % len(self._variables)):
+            if span_of(tensor.grad) is not None:
+                self._values[i] = self._values_of(tensor.grad)
         while self._next < len(self._order) and self._order[self._next] in self._marks:
             self._next += 1
         end = self._ends[self._next - 1] if self._next > 0 else 0

@@ -8,6 +8,11 @@ A tensor that isn't on the CPU, or isn't of the type of its variable, can't be s
 expand() made one place. Its new value is copied into it before each computation, and its gradient, or the buffer's new
 value, out of it after each backward pass. If a script has given a parameter another tensor as its gradient, as
 module.zero_grad() does, that tensor is copied as well.
+
+The measurement: a copy after the backward pass makes the step 540 us longer, views make it 325 us longer (medians of
+812 rounds, in which both and a plain step alternated at random). In a loop without computation it is the other way
+round, because the backward pass of a real model leaves other data in the caches. Autograd can't write gradients to a
+place of our choice without a custom allocator in C++, so one of the two costs is necessary.
 """
 
 import math

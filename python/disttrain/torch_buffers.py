@@ -1,4 +1,11 @@
-"""Which buffers of a torch module are state: variables that the workers average. The others are constants."""
+"""Which buffers of a torch module are state: variables that the workers average. The others are constants.
+
+Buffers with infinities that never change are masks of attention. They can't be state, because a push with an infinity
+is skipped. So they are constants, and a step that changes one is refused. To take all buffers that never change for
+constants isn't possible: a trainer describes its model before the first step. A trainer can't drop a state that isn't
+finite, as a program does for a batch of one record: a module changes its buffers in place, in the memory that it shares
+with the worker. The skipped step's answer brings the old values back.
+"""
 
 import torch
 

@@ -2,6 +2,17 @@
 that says which line to change.
 
 Everything that runs in each step loops in C over all tensors.
+
+A change that stays in the script's process would train other values than the cluster's. PyTorch's version counters find
+most changes in place, at 2 us for 50 tensors. They don't count changes by `tensor.data` and NumPy, as WGAN's code makes
+them; value_watch.py finds these. Changed frozen parameters are an error, too. DistributedDataParallel allows them, but
+there no worker joins later, and checkpoints have them. A parameter without a gradient is no error, because many models
+have such parameters in some steps.
+
+OutsideWatch looks for gradients of other modules' parameters. To walk the graph of the loss would find the same, but it
+costs a microsecond for each node, and many scripts give `job.step()` a number. Such a parameter with an optimizer of
+its own may be one that the script trains alone on purpose, as meta-learning does. So there the package only prints a
+line.
 """
 
 import gc
@@ -118,7 +129,8 @@ class OptimizerWatch:
 
     def __init__(self, tensors):
         self._tensors = set(map(id, tensors))
-        self._allowed = None
+        self._own = None  # the optimizer of a script that runs alone
+        self._may_step = False  # it may make steps
         self._schedules = []  # (schedule, its epoch at the beginning of the loop)
         self._settings = []  # (optimizer, its settings then)
         self._is_in_loop = False
@@ -132,16 +144,18 @@ class OptimizerWatch:
         self._hook = register_optimizer_step_pre_hook(before_step)
         weakref.finalize(self, self._hook.remove)
 
-    def begin_loop(self, allowed):
-        """`allowed`: the optimizer of a script that runs alone, or None."""
+    def begin_loop(self, own, is_alone):
+        """`own`: the optimizer of a script that runs alone, or None. `is_alone`: this script does. On a cluster this optimizer is
+        there, too, and what the script sets in it is meant for a run alone."""
         self.end_loop()
-        self._allowed = allowed
+        self._own = own
+        self._may_step = is_alone
         self._is_in_loop = True
         # PyTorch doesn't say which schedules and optimizers there are, so this looks for them among all objects, once.
         for each in gc.get_objects():
-            if issubclass(type(each), LRScheduler) and self._is_ours(getattr(each, "optimizer", None)):
+            if issubclass(type(each), LRScheduler) and self._is_left_over(getattr(each, "optimizer", None)):
                 self._schedules.append((each, each.last_epoch))
-            elif issubclass(type(each), torch.optim.Optimizer) and self._is_ours(each):
+            elif issubclass(type(each), torch.optim.Optimizer) and self._is_left_over(each):
                 self._settings.append((each, _settings_of(each)))
 
     def end_loop(self):
@@ -175,13 +189,15 @@ class OptimizerWatch:
                 "job.toml's: take this line out, and write the value into train.optimizer"
             )
 
+    def _is_left_over(self, optimizer):
+        return optimizer is not self._own and self._is_ours(optimizer)
+
     def _is_ours(self, optimizer):
         groups = getattr(optimizer, "param_groups", ())
-        is_ours = any(id(tensor) in self._tensors for group in groups for tensor in group["params"])
-        return is_ours and optimizer is not self._allowed
+        return any(id(tensor) in self._tensors for group in groups for tensor in group["params"])
 
     def _refuse(self, optimizer):
-        if self._is_in_loop and self._is_ours(optimizer):
+        if self._is_in_loop and self._is_ours(optimizer) and not (self._may_step and optimizer is self._own):
             raise DisttrainError(
                 f"the loop called step() of a torch.optim.{type(optimizer).__name__} on parameters of the module that "
                 "job.wrap() got: take this line and its zero_grad() out, because job.step(loss=...) does both. The update rule "
@@ -332,6 +348,10 @@ class DroppedGradients:
 
     def begin_step(self):
         self._found = None
+
+    def has_found(self):
+        """Whether a backward pass since begin_step() has given the parameter a gradient other than 0."""
+        return self._found is not None and bool(self._found)
 
     def check(self, place, flat_gradients):
         """`place`: the parameter's gradient that would be sent. `flat_gradients`: a function that returns all of them."""

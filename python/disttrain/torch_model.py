@@ -30,7 +30,7 @@ from disttrain.torch_changes import (
 )
 from disttrain.torch_saved import Evaluating, SavedModule
 from disttrain.torch_scaling import ScalerWatch
-from disttrain.torch_sharing import attributes_of, refuse_repeats, refuse_shared_memory
+from disttrain.torch_sharing import ViewWatch, refuse_repeats, refuse_shared_memory
 from disttrain.torch_values import sum_of, without_repeats
 from disttrain.value_watch import WholeSchedule, changed_in_place
 from disttrain.variable import Variable, kept_as, read_only
@@ -93,6 +93,7 @@ class TorchModel:
         self._scalers = ScalerWatch(names, tensors)
         self._others = OutsideWatch(module.parameters())
         self._dropped = DroppedGradients(tensors[-1])
+        self._views = ViewWatch(module)
         self._read_values()
         self._begins = []
         self._bound = {}  # key of the flat arrays -> TorchArrays
@@ -100,6 +101,7 @@ class TorchModel:
         self._now = None
         self._owner = [None]  # see TorchArrays
         self._is_gradient_seen = False  # a backward pass has brought a gradient
+        self._has_said_dropped = False
         self._is_cleared = False  # the script has called zero_grad() of job.wrap()'s object after a backward pass
         self._is_evaluating = False
         self._before_rehearsal = None
@@ -151,20 +153,21 @@ class TorchModel:
                     "add it before job.wrap(), or with persistent=False if each worker may have values of its own"
                 )
 
-    def _read_values(self):
-        kept = [
+    def _named_tensors(self):
+        return [
             (f'the {"parameter" if variable.kind == "trainable" else "buffer"} "{variable.name}"', tensor)
             for variable, tensor in zip(self.variables, self._tensors)
         ]
+
+    def _read_values(self):
+        kept = self._named_tensors()
         known = set(map(id, self._tensors))
-        members = [*self.module.parameters(), *self.module.buffers()]
         refuse_shared_memory(
             kept,
             [
                 *((f'the frozen parameter "{name}"', tensor) for name, tensor in self._outside),
                 *((f'the buffer "{name}"', each) for name, each in self.module.named_buffers() if id(each) not in known),
             ],
-            attributes_of(self.module, members),
         )
         for variable, (what, tensor) in zip(self.variables, kept):
             refuse_repeats(what, without_repeats(tensor) if variable.kind == "state" else tensor)
@@ -180,15 +183,17 @@ class TorchModel:
             ]
         self._constants.note_values()
 
-    def begin_loop(self, optimizer=None):
+    def begin_loop(self, optimizer=None, is_alone=False):
         """Takes the module's values as the initial ones. The script may load weights between wrap() and batches().
-        `optimizer`: that of a script that runs alone."""
+        `optimizer`: that of a script that runs alone. `is_alone`: this one does."""
         self._read_values()
+        self._views.begin_loop(self._named_tensors())
         self._in_place.begin_loop()
         self._in_place.note_versions()
-        self._optimizers.begin_loop(optimizer)
+        self._optimizers.begin_loop(optimizer, is_alone)
         self._scalers.begin_loop()
         self._others.begin_loop()
+        self._dropped.begin_step()
 
     def end_loop(self):
         """From now on the module is the script's."""
@@ -212,6 +217,8 @@ class TorchModel:
         self._before_rehearsal.restore()
         self._before_rehearsal = None
         self.drop_gradients()
+        self._dropped.begin_step()
+        self._views.begin_loop(self._named_tensors())  # the forward pass may have left others
 
     def lay_out(self, begins):
         """Gets the places of the variables in the flat arrays."""
@@ -278,6 +285,7 @@ class TorchModel:
         self._note_values(self._schedule.is_due(is_step=False, is_last=is_last))
 
     def _note_values(self, is_whole):
+        self._is_whole = is_whole
         if self._now is None:
             return
         if self._constraint is not None:
@@ -287,6 +295,7 @@ class TorchModel:
 
     def check_values(self, who="the loop"):
         """Fails if the script has changed values that the cluster doesn't get from it."""
+        self._constants.check(is_whole=self._is_whole)
         self._in_place.check()
         self.check_values_in_memory(who)
 
@@ -304,23 +313,24 @@ class TorchModel:
         return next((name for name, tensor, noted in sums if sum_of(tensor) != noted), None)
 
     def begin_step(self):
+        self._say_dropped()
         self._now.clear()
         self._is_cleared = False
-        self._is_whole = self._schedule.is_due()
-        self._note_values(self._is_whole)
+        self._note_values(self._schedule.is_due())
 
-    def begin_batch(self, announce=None):
+    def begin_batch(self, announce=None, is_only_read=True):
         """The loop's body begins with the step's batch. On a cluster, the rest of the body of the step before has run since
         begin_step(). Its backward passes, such as those for a log, belong to no step. `announce(end)` tells the worker that
-        the gradients of all flat elements before `end` are final."""
+        the gradients of all flat elements before `end` are final. `is_only_read`: the worker doesn't write gradients then."""
         if self._now.has_gradient():
+            self._say_dropped()
             self._owner[0] = None
             self._now.clear()
         self._is_cleared = False
         self._dropped.begin_step()
         self._scalers.begin_step()
         if self._overlap is not None and announce is not None:
-            self._overlap.begin_step(self._now.gradients, announce, self.check_values_in_memory)
+            self._overlap.begin_step(self._now.gradients, announce, self.check_values_in_memory, is_only_read)
 
     @torch.no_grad()
     def end_step(self):
@@ -335,11 +345,11 @@ class TorchModel:
                     f'the parameter "{name}" got a gradient, but it was frozen at job.wrap(), so the job doesn\'t train '
                     "it: set requires_grad = True before job.wrap(), or leave it frozen"
                 )
-        self._constants.check(is_whole=self._is_whole)
         self._optimizers.check()
         self._scalers.check()
         self._others.check()
         if self._overlap is not None and self._overlap.has_sent():
+            self._constants.check(is_whole=self._is_whole)
             self._in_place.check()  # the worker may have written new values already
         else:
             self.check_values()
@@ -355,10 +365,14 @@ class TorchModel:
             self._is_gradient_seen = True
             self.check_unchanged(is_in_loop=True)
             self._warn_of_missing_gradients()
+        if self._views.has_views():
+            names = set(self._now.names_without_gradient())
+            self._views.check({id(t) for v, t in zip(self.variables, self._tensors) if v.name in names})
         self._now.collect(self._overlap.end_step() if self._overlap is not None else ())
         if self._now.may_have_large_integers():
             self._refuse_large_integers(_INSTEAD)
         self._dropped.check(self._now.gradients[self._last], self._now.trained_gradients)
+        self._dropped.begin_step()  # what it finds from now on belongs to no step
 
     def _refuse_large_integers(self, advice):
         for i in self._whole_numbers:
@@ -383,6 +397,18 @@ class TorchModel:
                 f'the loop froze the parameter "{name}" (requires_grad = False), but the job trains it: momentum and weight '
                 "decay still change it. Freeze it before job.wrap(), or take this line out"
             )
+
+    def _say_dropped(self):
+        """Says once that a backward pass after job.step() is in vain."""
+        if self._has_said_dropped or not self._dropped.has_found():
+            return
+        self._has_said_dropped = True
+        print(
+            "disttrain: the gradients of a backward pass after job.step() are dropped, because the next batch begins with "
+            "gradients of 0: call loss.backward() before job.step() if they are to count",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def _warn_of_missing_gradients(self):
         names = self._now.names_without_gradient()
@@ -410,11 +436,11 @@ class TorchModel:
         return SavedModule(self.module, [t for v, t in zip(self.variables, self._tensors) if v.kind == "state"])
 
     def check_constants(self, who):
-        self._constants.check(who)
+        self._constants.check(who, self._is_whole)
 
     def begin_evaluation(self):
         self.note_values()
-        self._constants.check()
+        self._constants.check(is_whole=self._is_whole)
         # The worker may still send the gradients of the step before, and those of the next step may be 0 already. So a
         # backward pass of the function, and its zero_grad(), must find neither.
         self.drop_gradients()
@@ -423,6 +449,7 @@ class TorchModel:
     def end_evaluation(self):
         self._is_evaluating = False
         self._others.end_evaluation()
+        self._dropped.begin_step()
         self._scalers.begin_step()
         self.drop_gradients()
 

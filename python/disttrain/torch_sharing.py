@@ -11,15 +11,72 @@ import torch
 from disttrain.errors import DisttrainError
 
 
-_VARIABLE, _OTHER, _ATTRIBUTE = range(3)
+_VARIABLE, _OTHER = range(2)
 _OF_EACH_MODULE = frozenset(vars(torch.nn.Module()))  # attributes, such as _parameters
 
 
-def refuse_shared_memory(variables, others, attributes=()):
+def refuse_shared_memory(variables, others):
     """`variables`: what the tensors are that the cluster keeps, such as 'the parameter "a"', and these tensors. `others`:
-    the same of the module's other tensors. These may share memory with each other. `attributes`: attributes_of()."""
+    the same of the module's other tensors. These may share memory with each other."""
+    for (what, tensor), (other, other_tensor) in _shared(variables, others):
+        if isinstance(tensor, torch.nn.Parameter) and isinstance(other_tensor, torch.nn.Parameter):
+            advice = (
+                "let the module have one parameter for both, as decoder.weight = encoder.weight makes it, and not "
+                "decoder.weight.data = encoder.weight.data; or compute one of them in forward()"
+            )
+        else:
+            advice = "register one of them, and take the view of it in forward()"
+        _refuse(what, other, advice)
+
+
+class ViewWatch:
+    """Whether layers compute with views of parameters or state that they keep as plain attributes. Such a view keeps the values
+    that it had before the loop, because the job moves the others to the worker's memory. Many forward passes make such views
+    anew, so only one that is still there after a forward pass is an error."""
+
+    def __init__(self, module):
+        self._module = module
+        # (what it is, the view, its place, what the variable is, the variable, its place, its version)
+        self._views = []
+
+    def begin_loop(self, variables):
+        """`variables`: as those of refuse_shared_memory()."""
+        self._views = [
+            (what, view, view.data_ptr(), other, variable, variable.data_ptr(), variable._version)
+            for (what, view), (other, variable) in _shared(variables, _attributes_of(self._module))
+        ]
+
+    def has_views(self):
+        """Whether check() would look at any."""
+        return bool(self._views)
+
+    def check(self, without_gradient):
+        """Call it after a step. `without_gradient`: ids of the parameters whose layers may not have run yet."""
+        present = {id(each) for _, each in _attributes_of(self._module)}
+        left = []
+        for each in self._views:
+            what, view, view_place, other, variable, place, version = each
+            if id(view) not in present or view.data_ptr() != view_place or variable.data_ptr() == place:
+                continue
+            has_run = id(variable) not in without_gradient if variable.requires_grad else variable._version != version
+            if has_run:
+                _refuse(what, other, "take the view in forward(), or delete the attribute before job.wrap()")
+            left.append(each)
+        self._views = left
+
+
+def _refuse(what, other, advice):
+    raise DisttrainError(
+        f"{other} and {what} share memory, but they are two tensors, so the job would change one of them without the other: "
+        + advice
+    )
+
+
+def _shared(variables, others):
+    """Pairs of a tensor and a variable that share memory, each with what it is. The tensor is one of `others`, or a variable,
+    too."""
     found = []
-    for tensors, kind in ((variables, _VARIABLE), (others, _OTHER), (attributes, _ATTRIBUTE)):
+    for tensors, kind in ((variables, _VARIABLE), (others, _OTHER)):
         for what, tensor in tensors:
             span = span_of(tensor)
             if span is not None:
@@ -31,23 +88,24 @@ def refuse_shared_memory(variables, others, attributes=()):
         if group and (device, begin) < group_end:
             group_end = max(group_end, (device, end))
         else:
-            _check(group)
+            yield from _shared_in(group)
             group, group_end = [], (device, end)
         group.append(each)
-    _check(group)
+    yield from _shared_in(group)
 
 
-def attributes_of(module, members):
-    """What the tensors are that layers have as plain attributes, also in lists, tuples and dicts, and these tensors. A view
-    of a parameter would keep its first values there. `members`: the module's parameters and buffers, which aren't among
-    them, nor are tensors that a job never moves to the worker's memory."""
-    seen = set(map(id, members))
+def _attributes_of(module):
+    """What the tensors are that layers have as plain attributes, also in lists, tuples and dicts, and these tensors. The
+    module's parameters and buffers aren't among them, nor are tensors that a job never moves to the worker's memory."""
+    seen = set(map(id, (*module.parameters(), *module.buffers())))
     found = []
     for prefix, layer in module.named_modules():
         if isinstance(layer, torch.jit.ScriptModule):
             continue
         # torch.nn.utils.spectral_norm() and its kin compute such an attribute before each forward pass.
         computed = {getattr(hook, name, None) for hook in layer._forward_pre_hooks.values() for name in ("name", "_tensor_name")}
+        if isinstance(layer, torch.nn.RNNBase):
+            computed.add("_flat_weights")  # which its forward pass compares with the weights
         for name in (name for name in vars(layer) if name not in _OF_EACH_MODULE and name not in computed):
             values = [vars(layer)[name]]
             while values:
@@ -87,38 +145,23 @@ def span_of(tensor):
     return (str(tensor.device), begin, begin + (last + 1) * tensor.element_size()) if begin else None
 
 
-def _check(group):
-    """The spans of these tensors overlap. Slices of one matrix, such as its columns, may still have no byte in common."""
-    if len(group) < 2:
+def _shared_in(group):
+    """_shared() of tensors whose spans overlap. Slices of a matrix, such as its columns, may still have no byte in common."""
+    if len(group) < 2 or all(kind != _VARIABLE for *_, kind, _, _ in group):
         return
     first = min(begin for _, begin, *_ in group)
     used = np.zeros(max(end for _, _, end, *_ in group) - first, bool)  # bytes of variables
     marked = []
     for _, begin, _, kind, what, tensor in sorted(group, key=lambda each: each[3]):
         if _bytes_of(tensor, used[begin - first :]).any():
-            _refuse(what, begin - first, tensor, marked, used, kind)
+            bytes_of_it = np.zeros_like(used)
+            _bytes_of(tensor, bytes_of_it[begin - first :])[...] = True
+            yield (what, tensor), next(
+                (other, each) for other, place, each in marked if _bytes_of(each, bytes_of_it[place:]).any()
+            )
         if kind == _VARIABLE:
             _bytes_of(tensor, used[begin - first :])[...] = True
             marked.append((what, begin - first, tensor))
-
-
-def _refuse(what, begin, tensor, marked, used, kind):
-    used[:] = False
-    _bytes_of(tensor, used[begin:])[...] = True
-    other, other_tensor = next((name, each) for name, place, each in marked if _bytes_of(each, used[place:]).any())
-    if kind == _ATTRIBUTE:
-        advice = "take the view in forward(), or delete the attribute before job.wrap()"
-    elif isinstance(tensor, torch.nn.Parameter) and isinstance(other_tensor, torch.nn.Parameter):
-        advice = (
-            "let the module have one parameter for both, as decoder.weight = encoder.weight makes it, and not "
-            "decoder.weight.data = encoder.weight.data; or compute one of them in forward()"
-        )
-    else:
-        advice = "register one of them, and take the view of it in forward()"
-    raise DisttrainError(
-        f"{other} and {what} share memory, but they are two tensors, so the job would change one of them without the other: "
-        + advice
-    )
 
 
 def _bytes_of(tensor, memory):

@@ -4,6 +4,9 @@ It compares bits. Each step it compares so many words whole, and a sample of all
 compared whole in each step, and one of 80 MB within 306 steps. The steps that WholeSchedule chooses compare all values, by
 checksums, because copies would take as much memory as the values. So only a change that the script makes once, to a few
 values of a large model, may stay unseen. docs/trainer.md has the time that this takes.
+
+A hash of everything would read 80 MB twice in each step. A trainer doesn't know when a checkpoint is taken, so it can't
+compare more then.
 """
 
 import bisect

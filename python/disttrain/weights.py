@@ -1,4 +1,8 @@
-"""Takes the weights of a checkpoint into a torch module (disttrain.load_weights)."""
+"""Takes the weights of a checkpoint into a torch module (disttrain.load_weights).
+
+A checkpoint of a trainer's job has no frozen parameters and no second names of tied ones. The script that loads an
+export has built the module and so has both. load_weights() checks all the others.
+"""
 
 import json
 import pathlib

@@ -23,8 +23,12 @@ class Run:
     "A module with its model, in flat arrays of its own, in its first step."
     def __init__(self, net=None, **options):
         self.net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)) if net is None else net
+        rehearse = options.pop("rehearse", False)
         self.model = TorchModel(self.net, options.pop("overlap", False), **options)
         self.model.begin_loop()
+        if rehearse:
+            self.model.begin_rehearsal()
+            self.backward(), self.end(), self.model.reset()
         begins, words = [], 0
         for variable in self.model.variables:
             begins.append(words)

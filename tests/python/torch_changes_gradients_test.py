@@ -51,6 +51,20 @@ def a_weight_decay_by_hand():
     return a_setting_changed(lambda group: group.update(weight_decay=0.5))
 def settings_that_are_read():
     return a_setting_changed(lambda group: group.update(lr=group["lr"], betas=(0.9, 0.999), seen=1), torch.optim.Adam)
+def with_the_optimizer_of_a_run_alone(change):
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    run = Run(net)
+    run.model.begin_loop(optimizer)
+    run.begin()
+    return run.after(lambda: change(optimizer, schedule))
+def settings_of_the_optimizer_of_a_run_alone():
+    return with_the_optimizer_of_a_run_alone(lambda optimizer, schedule: optimizer.param_groups[0].update(lr=0.5))
+def a_schedule_of_the_optimizer_of_a_run_alone():
+    return with_the_optimizer_of_a_run_alone(lambda optimizer, schedule: schedule.step())
+def a_step_of_the_optimizer_of_a_run_alone():
+    with_the_optimizer_of_a_run_alone(lambda optimizer, schedule: optimizer.step())
 def a_learning_rate_of_another_module():
     optimizer = torch.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
     return Run().after(lambda: optimizer.param_groups[0].update(lr=0.5))
@@ -109,6 +123,31 @@ def a_backward_pass_after_the_step():
             run.backward(), run.end()
             found.append(float(run.gradients[-1]))
     return found
+def what_a_backward_pass_after_the_step_prints():
+    "Once, but not for zero_grad() alone, nor for a backward pass of an evaluation or the rehearsal."
+    found = []
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        run = Run(rehearse=True)
+        run.step(), run.backward(), run.model.begin_loop(), run.begin()  # a backward pass before the loop
+    assert not printed.getvalue(), printed.getvalue()
+    def evaluate(run):
+        with run.model.evaluating(), torch.enable_grad():
+            run.backward()
+    for is_alone in (False, True):
+        for after in (lambda run: run.net.zero_grad(set_to_none=False), evaluate, lambda run: run.backward()):
+            run = Run()
+            with contextlib.redirect_stderr(io.StringIO()) as printed:
+                for _ in range(3):
+                    run.backward(), run.end()
+                    if is_alone or after is evaluate:
+                        after(run), run.model.begin_step()
+                    else:
+                        run.model.begin_step(), after(run)
+                    run.model.begin_batch()
+            found.append(printed.getvalue())
+    assert found[:3] == found[3:], found
+    assert found[0] == found[1] == "", found
+    return found[2]
 def changed_with_overlap(change, steps=0, net=None):
     run = Run(net, overlap=True)
     for _ in range(steps):
@@ -207,87 +246,6 @@ def frozen_for_a_part_of_a_step():
     run.net.requires_grad_(True), run.begin(), run.backward()
     return run.end()
 
-# ---- scaled losses ----
-def a_scaled_loss(prepare):
-    run = Run()
-    optimizer = torch.optim.SGD(run.net.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    run.model.begin_loop()
-    scaler.scale(run.net(torch.ones(3, 2)).sum()).backward()
-    prepare(run, scaler, optimizer)
-    return run.end()
-def a_scaled_loss_that_stays_scaled():
-    a_scaled_loss(lambda run, scaler, optimizer: None)
-def a_scaled_loss_of_the_step_before():
-    a_scaled_loss(lambda run, scaler, optimizer: scaler.unscale_(optimizer))
-    run = Run()
-    return run.after(lambda: None)
-def a_scaled_loss_unscaled():
-    return a_scaled_loss(lambda run, scaler, optimizer: (scaler.unscale_(optimizer), scaler.update()))
-def a_scaled_loss_unscaled_by_hand():
-    def unscale(run, scaler, optimizer):
-        in_place(lambda gradient: gradient.div_(scaler.get_scale()), [p.grad for p in run.net.parameters()])
-    return a_scaled_loss(unscale)
-def a_scaled_loss_whose_scale_is_read():
-    a_scaled_loss(lambda run, scaler, optimizer: scaler.get_scale())
-def a_scaled_loss_unscaled_for_one_layer():
-    def unscale(run, scaler, optimizer):
-        scaler.unscale_(torch.optim.SGD(run.net[0].parameters(), lr=0.1))
-    a_scaled_loss(unscale)
-def a_scaled_loss_unscaled_by_two_optimizers():
-    def unscale(run, scaler, optimizer):
-        optimizers = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in run.net]
-        list(map(scaler.unscale_, optimizers))
-    return a_scaled_loss(unscale)
-def two_scaled_losses(change):
-    "Of a generator and a discriminator, in two steps."
-    run = Run(nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)]))
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    optimizers = [torch.optim.SGD(layer.parameters(), lr=0.1) for layer in run.net]
-    for _ in range(2):
-        for layer, optimizer in zip(run.net, optimizers):
-            scaler.scale(layer(torch.ones(3, 2)).sum()).backward()
-            change(scaler, optimizer, layer is run.net[1])
-        scaler.update(), run.end(), run.begin()
-    return "taken"
-def two_scaled_losses_unscaled():
-    return two_scaled_losses(lambda scaler, optimizer, is_last: scaler.unscale_(optimizer))
-def two_scaled_losses_of_which_one_is_unscaled():
-    two_scaled_losses(lambda scaler, optimizer, is_last: is_last and scaler.unscale_(optimizer))
-def a_scaled_loss_after_one_that_was_unscaled():
-    def unscale(run, scaler, optimizer):
-        scaler.unscale_(optimizer), scaler.scale(run.net(torch.ones(3, 2)).sum()).backward()
-    a_scaled_loss(unscale)
-def a_scaled_loss_of_one_layer():
-    "The other one has no gradient, so nothing needs to be divided there."
-    run = Run()
-    scaler, optimizer = torch.amp.GradScaler("cpu", init_scale=1024.0), torch.optim.SGD(run.net[0].parameters(), lr=0.1)
-    scaler.scale(run.net[0](torch.ones(3, 2)).sum()).backward()
-    scaler.unscale_(optimizer)
-    return run.end()
-def a_scaled_loss_unscaled_by_data():
-    def unscale(run, scaler, optimizer):
-        for parameter in run.net.parameters():
-            parameter.grad.data.mul_(1 / scaler.get_scale())
-        nn.utils.clip_grad_norm_(run.net.parameters(), 0.1)
-    return a_scaled_loss(unscale)
-def a_scaler_made_in_the_loop():
-    run = Run()
-    run.step()
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    scaler.scale(run.net(torch.ones(3, 2)).sum()).backward(), run.end()
-def a_scaler_after_the_loop():
-    run = Run()
-    run.step(), run.model.end_loop(), run.backward()
-    torch.amp.GradScaler("cpu", init_scale=1024.0).scale(torch.ones(1))
-    return run.end()
-def a_scale_of_one():
-    run = Run()
-    scaler = torch.amp.GradScaler("cpu", enabled=False)
-    run.model.begin_loop()
-    scaler.scale(run.net(torch.ones(3, 2)).sum()).backward()
-    return run.end()
-
 # ---- tensors outside the module ----
 def a_second_module():
     run, head = Run(), nn.Linear(1, 1, bias=False)
@@ -365,14 +323,6 @@ def a_probe_and_then_a_second_module():
     with run.model.evaluating():
         train_a_probe(run, probe)
     run.begin(), head(run.net(torch.ones(3, 2))).sum().backward(), run.end()
-def a_scaled_loss_of_an_evaluation():
-    run, probe = Run(), nn.Linear(1, 1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    run.model.begin_loop()
-    with run.model.evaluating():
-        scaler.scale(torch.ones(1))
-    run.begin()
-    return run.after(lambda: None)
 def modules_that_get_no_gradient():
     "One trained before, a moving average, and one without gradients."
     before, frozen = nn.Linear(2, 1), nn.Linear(1, 1).requires_grad_(False)
@@ -417,12 +367,8 @@ SENTENCES = {
     "job.step(), and no zero_grad() between the two",
     "a_graph_that_is_kept_over_a_step": "RuntimeError: one of the variables needed for gradient computation has been modified",
     "frozen_within_the_loop": 'the loop froze the parameter "0.weight" (requires_grad = False), but the job trains it',
-    "a_scaled_loss_whose_scale_is_read": "the gradients are 1024 times too large, because the loop scaled the loss by a",
-    "a_scaled_loss_unscaled_for_one_layer": 'the gradient of "1.weight" is 1024 times too large, because the loop scaled the loss by',
-    "two_scaled_losses_of_which_one_is_unscaled": 'the gradient of "0.weight" is 1024 times too large',
-    "a_scaled_loss_after_one_that_was_unscaled": "the gradients are 1024 times too large",
-    "a_scaler_made_in_the_loop": "the gradients are 1024 times too large, because the loop scaled the loss by a",
-    "a_scaled_loss_that_stays_scaled": "the gradients are 1024 times too large, because the loop scaled the loss by a",
+    "a_step_of_the_optimizer_of_a_run_alone": "the loop called step() of a torch.optim.SGD on parameters of the module",
+    "what_a_backward_pass_after_the_step_prints": "disttrain: the gradients of a backward pass after job.step() are dropped",
     "a_second_module": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
     "a_second_module_made_in_the_loop": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [1, 1]'),
     "layers_in_a_list": OUTSIDE.format('the parameter "weight" of a Linear, with the shape [2, 2]'),
@@ -443,14 +389,10 @@ VALUES = {
     "gradients_that_the_script_keeps": [-3.0, -3.0],
     "gradients_that_the_script_keeps_and_sets_to_0": (True, 3.0),
     "a_backward_pass_after_the_step": [3.0] * 6,
-    "a_scaled_loss_unscaled_by_two_optimizers": "taken",
-    "a_scaled_loss_of_one_layer": "taken",
-    "two_scaled_losses_unscaled": "taken",
-    "a_scaled_loss_unscaled_by_data": "taken",
-    "a_scaler_after_the_loop": "taken",
+    "settings_of_the_optimizer_of_a_run_alone": "taken",
+    "a_schedule_of_the_optimizer_of_a_run_alone": "taken",
     "gradients_with_overlap": [["taken"] * 2] * 3,
     "a_probe_that_an_evaluation_trains": (["taken"] * 4, ""),
-    "a_scaled_loss_of_an_evaluation": "taken",
     "an_optimizer_before_the_loop": "taken",
     "an_optimizer_of_another_module": "taken",
     "an_optimizer_after_the_loop": "taken",
@@ -462,10 +404,6 @@ VALUES = {
     "gradients_scaled_by_hand": True,
     "a_graph_that_is_kept_within_a_step": 2.0,
     "frozen_for_a_part_of_a_step": "taken",
-    "a_scaled_loss_of_the_step_before": "taken",
-    "a_scaled_loss_unscaled": "taken",
-    "a_scaled_loss_unscaled_by_hand": "taken",
-    "a_scale_of_one": "taken",
     "modules_that_get_no_gradient": "taken",
     "bare_tensors": (["x"], [2, 3]),
 }

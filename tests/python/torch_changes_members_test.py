@@ -136,19 +136,44 @@ class WithAttribute(nn.Module):
         self.kept = of(self)
     def forward(self, x):
         return self.layer(x)
+def with_attribute(of):
+    return Run(WithAttribute(of)).after(lambda: None)
 def a_view_as_attribute():
-    Run(WithAttribute(lambda net: net.layer.weight.t()))
+    with_attribute(lambda net: net.layer.weight.t())
 def a_view_by_data_in_a_list():
-    Run(nn.Sequential(WithAttribute(lambda net: {"weights": [net.layer.weight.data]})))
+    Run(nn.Sequential(WithAttribute(lambda net: {"weights": [net.layer.weight.data]}))).after(lambda: None)
 def a_view_of_a_buffer_as_attribute():
-    Run(WithAttribute(lambda net: (net.mean[0],)))
+    run = Run(WithAttribute(lambda net: (net.mean[0],)))
+    run.step()
+    return run.after(lambda: run.net.mean.add_(1))
+def a_view_of_a_buffer_that_nobody_changes():
+    return with_attribute(lambda net: (net.mean[0],))
+def a_view_that_the_rehearsal_leaves():
+    class Cached(nn.Linear):
+        wt = None
+        def forward(self, x):
+            if self.wt is None:
+                self.wt = self.weight.t()
+            return x @ self.wt + self.bias
+    Run(Cached(2, 2), rehearse=True).step()
+def a_view_of_a_layer_that_runs_later():
+    "Such as the discriminator of a GAN. Its forward pass sets the view anew."
+    class Later(WithAttribute):
+        def forward(self, x):
+            self.kept = self.layer.weight.t()
+            return x @ self.kept
+    net = nn.ModuleList([nn.Linear(2, 1), Later(lambda net: net.layer.weight.t())])
+    run = Run(net)
+    for layer in (net[0], net[0], net[1], net[0], net[1]):
+        layer(torch.ones(3, 2)).sum().backward(), run.end(), run.begin()
+    return "taken"
 def attributes_that_are_no_views():
     found = []
     for of in (
         lambda net: net.layer.weight, lambda net: list(net.parameters()), lambda net: net.layer.weight.t().clone(),
         lambda net: torch.optim.Adam(net.parameters()), lambda net: nn.ParameterList([net.layer.weight]),
     ):
-        found.append(Run(WithAttribute(of)).after(lambda: None))
+        found.append(with_attribute(of))
     found.append(Run(WithAttribute(lambda net: net.half() and net.layer.weight.t())).after(lambda: None))
     return set(found)
 def attributes_that_each_forward_pass_computes():
@@ -156,6 +181,43 @@ def attributes_that_each_forward_pass_computes():
     layers = [each(nn.Linear(2, 2)) for each in (spectral_norm, weight_norm, parametrizations.spectral_norm, parametrizations.weight_norm)]
     layers.append(prune.l1_unstructured(nn.Linear(2, 2), "weight", 0.5))
     return {Run(nn.Sequential(layer)).after(lambda: None) for layer in layers}
+class Recurrent(nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.lstm = nn.LSTM(2, 2)
+        change(self.lstm)
+    def forward(self, x):
+        return self.lstm(x)[0]
+def drop_weights(lstm):
+    "As WeightDrop of AWD-LSTM does."
+    raw = nn.Parameter(lstm._parameters.pop("weight_hh_l0").data)
+    lstm.register_parameter("weight_hh_l0_raw", raw)
+    def renew(lstm, inputs):
+        lstm.weight_hh_l0 = nn.functional.dropout(lstm.weight_hh_l0_raw, 0.5, True)
+    lstm.register_forward_pre_hook(renew)
+def changed_weights_of_a_recurrent_network():
+    from torch.nn.utils import parametrizations, spectral_norm, weight_norm
+    found = set()
+    for change in (
+        lambda lstm: parametrizations.weight_norm(lstm, "weight_hh_l0"), lambda lstm: spectral_norm(lstm, "weight_hh_l0"),
+        lambda lstm: parametrizations.spectral_norm(lstm, "weight_hh_l0"), lambda lstm: weight_norm(lstm, "weight_hh_l0"),
+        drop_weights,
+    ):
+        found.add(Run(Recurrent(change)).after(lambda: None))
+    return found
+class Flat(nn.Module):
+    "One parameter with the weights of two layers, which each forward pass sets as attributes."
+    def __init__(self):
+        super().__init__()
+        self.flat, self.layers = nn.Parameter(torch.ones(6)), nn.ModuleList([nn.Module(), nn.Module()])
+    def forward(self, x):
+        self.layers[0].weight, self.layers[1].weight = self.flat[:4].view(2, 2), self.flat[4:].view(2, 1)
+        return x @ self.layers[0].weight @ self.layers[1].weight
+def a_view_that_each_forward_pass_sets():
+    "A pass for trial before the loop leaves such views."
+    net = Flat()
+    net(torch.ones(3, 2))
+    return Run(net).after(lambda: None)
 def layers_of_a_recurrent_network():
     return len(TorchModel(nn.LSTM(2, 2, 2), False).variables)
 
@@ -220,6 +282,7 @@ SENTENCES = {
     "so the job would change one of them without the other: take the view in forward(), or delete the attribute before job.wrap()",
     "a_view_by_data_in_a_list": 'the parameter "0.layer.weight" and the attribute "kept" of "0" share memory',
     "a_view_of_a_buffer_as_attribute": 'the buffer "mean" and the attribute "kept" of the module share memory',
+    "a_view_that_the_rehearsal_leaves": 'the parameter "weight" and the attribute "wt" of the module share memory',
     "a_buffer_of_overlapping_windows": REPEATED.format('buffer "seen"'),
     "a_parameter_of_one_value": REPEATED.format('parameter "scale"'),
     "a_frozen_parameter_made_in_inference_mode": 'job.wrap() got a module whose "1.weight" was made in torch.inference_mode()',
@@ -231,6 +294,10 @@ SENTENCES = {
 VALUES = {
     "attributes_that_are_no_views": {"taken"},
     "attributes_that_each_forward_pass_computes": {"taken"},
+    "a_view_of_a_buffer_that_nobody_changes": "taken",
+    "a_view_of_a_layer_that_runs_later": "taken",
+    "changed_weights_of_a_recurrent_network": {"taken"},
+    "a_view_that_each_forward_pass_sets": "taken",
     "buffers_beside_each_other": "taken",
     "a_buffer_of_one_value": True,
     "slices_of_one_tensor": ["taken"] * 3,

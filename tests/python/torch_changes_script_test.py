@@ -66,6 +66,28 @@ class TorchChangesScriptTest(unittest.TestCase):
         done = run_code(PYTHON, script)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_optimizer_of_a_run_alone_is_none_of_the_job(self):
+        """A script may change its settings in the loop, also where the job has another one."""
+        begin = "job = disttrain.init(metrics=[])\nmodel = torch.nn.Linear(1, 1, bias=False)\n"
+        self.assertIn(begin, SCRIPT.format(dtype="", wrap="", step="", after=""))
+        own = (
+            "model = torch.nn.Linear(1, 1, bias=False)\nown = torch.optim.SGD(model.parameters(), lr=0.5)\n"
+            "job = disttrain.init(metrics=[], alone=disttrain.Alone(optimizer=own))\n"
+        )
+        stepped = "the loop called step() of a torch.optim.SGD"
+        for after, expected in (("own.param_groups[0]['lr'] = 0.1", None), ("own.step()", stepped)):
+            script = SCRIPT.format(dtype="", wrap="", step="job.step(loss=loss)", after=after).replace(begin, own)
+            with FakeWorker(PYTHON, script) as worker:
+                worker.open()
+                parameters, gradients = worker.new_block(4 * worker.words), worker.new_block(4 * worker.words)
+                for i in range(2):
+                    worker.start(parameters, gradients, [i])
+                    message = worker.receive()
+                    if message["type"] != "finished":
+                        break
+                self.assertIn(expected or "", message.get("message", ""))
+                self.assertEqual(message["type"], "failed" if expected else "finished")
+
     def test_lines_of_an_optimizer_that_were_left_in_the_script(self):
         no_loss = "got no loss. One call does the whole step, job.step(loss=loss) or opt.step(loss=loss)"
         for step, expected in {

@@ -122,6 +122,33 @@ def one_value_of_a_mask_changed_by_data():
     run = with_masks()
     run.net.mask.data[299, 298] = 1
     run.step()
+def change_one_value(run):
+    run.net.mask.data[299, 298] = 1
+def with_comparisons_of_all_values():
+    "They take no time, so later ones are due, too."
+    from disttrain import torch_model, value_watch
+    torch_model.WholeSchedule = lambda: value_watch.WholeSchedule(lambda: now[0])
+    now = [0.0]
+    try:
+        run = with_masks()
+    finally:
+        torch_model.WholeSchedule = value_watch.WholeSchedule
+    for _ in range(5):
+        run.step()
+    now[0] = 1.0
+    return run
+def one_value_of_a_mask_changed_by_data_after_the_last_step():
+    run = with_comparisons_of_all_values()
+    run.model.note_values(is_last=True), change_one_value(run), run.model.check_values()
+def one_value_of_a_mask_changed_by_data_in_an_evaluation():
+    run = with_comparisons_of_all_values()
+    with run.model.evaluating():
+        change_one_value(run)
+def one_value_of_a_mask_changed_by_data_before_an_evaluation():
+    run = with_comparisons_of_all_values()
+    change_one_value(run)
+    with run.model.evaluating():
+        pass
 def masks_that_nobody_changes():
     run = with_masks()
     for _ in range(5):
@@ -276,6 +303,10 @@ SENTENCES = {
     "a_flag_with_other_data": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
     "a_mask_changed_by_data": 'the step changed the buffer "mask", which had an infinity at job.wrap()',
     "one_value_of_a_mask_changed_by_data": 'the step changed the buffer "mask", which had an infinity at job.wrap()',
+    "one_value_of_a_mask_changed_by_data_after_the_last_step": 'the step changed the buffer "mask", which had an infinity',
+    "one_value_of_a_mask_changed_by_data_in_an_evaluation": 'the function of job.on_evaluate() or job.on_predict() changed the '
+    'buffer "mask", which had an infinity at job.wrap()',
+    "one_value_of_a_mask_changed_by_data_before_an_evaluation": 'the step changed the buffer "mask", which had an infinity',
     "a_flag_set_before_an_evaluation": 'the step changed the buffer "is_ready", which has flags (bool) at job.wrap()',
     "a_parameter_of_8_bits": changed("other.scale"),
     "a_buffer_of_4_bits": NOT_DENSE.format("of type torch.float4_e2m1fn_x2"),

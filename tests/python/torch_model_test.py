@@ -156,6 +156,29 @@ class Stream(torch.utils.data.IterableDataset):
             self.assertEqual(message["type"], "failed")
             self.assertIn(expected, message["message"])
 
+    def test_with_overlap_the_worker_may_write_the_sum_of_a_steps_parts(self):
+        """As with train.accumulate, where it has no second array of gradients: the script goes on when it finds the sum."""
+        wait = "loss.backward()\n    while model.layers[0].weight.grad.detach()[0, 0] != 7: pass"
+        worker = self.start(script=DEEP.replace("loss.backward()", wait))
+        sums = {name: [7] * size for (name, *_), size in zip(worker.model["variables"], worker.sizes)}
+        for _ in range(3):
+            worker.start(*worker.pair, [1, 3])
+            message = worker.receive()
+            while message["type"] == "ready":
+                if message["end"] > 3 * 600 * 600:
+                    worker.fill(worker.pair[1], sums)
+                message = worker.receive()
+            self.assertEqual(message["type"], "finished")
+            self.assertEqual(worker.values(worker.pair[1])["layers.2.weight"], sums["layers.2.weight"])
+
+    def test_with_overlap_a_change_by_data_is_an_error(self):
+        worker = self.start(script=DEEP.replace("loss.backward()", "loss.backward(); model.layers[2].weight.grad.data += 1"))
+        worker.start(*worker.pair, [1, 3], spare=worker.new_block(4 * worker.words))
+        message = worker.receive()
+        while message["type"] == "ready":
+            message = worker.receive()
+        self.assertIn('the gradient of "layers.2.weight" was changed after', message.get("message", ""))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,8 @@ On small images the last layers of a deep network work on one or a few pixels. T
 multiplies mostly zeros: on a single pixel, only its middle counts. PyTorch's convolutions compute all of it, and the
 backward pass costs most. A convolution with the middle alone has the same result and the same gradients; those of the
 rest of the kernel are 0. The decompositions below trace a convolution in this way when that is possible.
+
+On images of 32x32, a third of a step of resnet18 was the time of such convolutions.
 """
 
 import torch

@@ -1,4 +1,9 @@
-"""Finds the limits of integer columns: the number of values that an index may have."""
+"""Finds the limits of integer columns: the number of values that an index may have.
+
+Bytes may be pixels or tokens. So a column of uint8 needs a limit only if the model makes int32 or int64 of it, as every
+operator that reads at an index wants. Targets of a cross entropy may stay bytes, and get its limit. Limits are followed
+through conversions and views, but not through arithmetic: of `tokens.long() + 1` the export asks for the limit.
+"""
 
 import torch
 from torch.nn import functional

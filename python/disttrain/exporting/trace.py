@@ -1,4 +1,9 @@
-"""Traces a program to a graph whose batch dimension is free, by make_fx and torch.export."""
+"""Traces a program to a graph whose batch dimension is free, by make_fx and torch.export.
+
+torch.export can't trace a backward pass. So make_fx traces the forward pass, loss, gradients and metrics into one
+graph, and torch.export takes this graph. Frozen parameters are inputs of the programs and not constants, so that the
+three programs share one copy of them.
+"""
 
 import logging
 import sys
