@@ -1,3 +1,7 @@
+// The inputs of npy and idx files keep their integer type in memory, so that a model that takes integers gets exact
+// values: float32 has only 24 bits. A check of the range replaces a check of the type: int64 files fit a column of
+// int32 or uint8 if their values do. Values of 8 bytes are kept as float32 if the model takes float32, because they
+// would take twice the memory.
 #include "input/array.h"
 
 #include <bit>

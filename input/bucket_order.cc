@@ -1,3 +1,11 @@
+// A batch of texts of different lengths is mostly padding. TensorFlow's bucket_by_sequence_length collects records
+// until a bucket has a batch, so a batch depends on all records before it, and a lost worker's records can't be named
+// by positions. Here a window of the order is sorted by length and cut into batches, which are shuffled. Leases are
+// multiples of a step's records, so the batches that workers make are those of the windows. Only after a loss, or at
+// the end of an epoch, a batch may lie across two of them, and has more padding.
+//
+// Every worker must know the lengths of all records. They take 4 bytes each, and come from the pass that finds
+// vocabularies, which takes as long as reading an epoch. The chief compares a hash of them.
 #include "input/bucket_order.h"
 
 #include <algorithm>

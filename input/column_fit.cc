@@ -8,7 +8,7 @@
 #include "input/column_values.h"
 #include "input/columns.h"
 #include "input/number_text.h"
-#include "input/probability_labels.h"
+#include "input/probability.h"
 #include "input/record_block.h"
 
 namespace disttrain::input {

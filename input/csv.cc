@@ -13,7 +13,7 @@
 #include "input/column_text.h"
 #include "input/csv_fields.h"
 #include "input/number_text.h"
-#include "input/probability_labels.h"
+#include "input/probability.h"
 #include "input/record_block.h"
 
 namespace disttrain::input {

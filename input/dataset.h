@@ -62,8 +62,12 @@ struct Source {
   // sorted order.
   std::optional<std::vector<std::string>> label_names;
   // The same for the header of the training set, whose last name is the label's. Empty: it has none. A file whose
-  // header names other columns, or in another order, is an error. If may_lack_labels, the label may have another name.
+  // header names other inputs, or in another order, is an error.
   std::vector<std::string> header;
+  // For idx, npy and npz files of a test set: the shapes of a record's inputs and of its labels in the training set.
+  // Files with the values in another order are an error. Empty: flat, which fits each shape.
+  std::vector<std::uint64_t> record_shape;
+  std::vector<std::uint64_t> label_shape;
   // What becomes of each column, and the words that mean that a value is missing.
   std::vector<ColumnSection> columns;
   std::vector<std::string> missing;

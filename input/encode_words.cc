@@ -12,14 +12,16 @@
 #include "input/column_values.h"
 #include "input/columns.h"
 #include "input/number_text.h"
-#include "input/probability_labels.h"
+#include "input/probability.h"
 #include "input/record_block.h"
 
 namespace disttrain::input {
 
 namespace {
 
-// FNV-1a, 64 bits. The numbers of hashed categories must never change, because checkpoints depend on them.
+// FNV-1a, 64 bits. Checkpoints depend on the numbers of hashed categories, and don't keep their words. So a change of
+// the hash, or of a word (number_word.h), gives a trained category another number without an error. CHANGELOG.md must
+// name such a change.
 constexpr std::uint64_t kHashBegin = 14695981039346656037u;
 std::uint64_t hashed(std::uint64_t hash, std::uint8_t byte) {
   return (hash ^ byte) * 1099511628211u;

@@ -1,3 +1,7 @@
+// The words of data that isn't kept in memory can't be numbered anew when all are known. So a first pass finds
+// vocabularies, means and deviations, only for the columns that need it, and a second one makes the arrays. Means and
+// deviations of files are combined by the formula of Chan, Golub and LeVeque, in the order of the files, so all workers
+// find the same bits.
 #include "input/fit_files.h"
 
 #include <algorithm>
@@ -125,7 +129,9 @@ Result<Found> read_files(const Source& source, const std::vector<std::string>& p
     all->lengths.insert(all->lengths.end(), of_file.lengths.begin(), of_file.lengths.end());
     return all->columns.merge(std::move(of_file.columns));
   };
-  if (Status ok = read_in_groups<Found>(paths, fit, merge); !ok) return tl::unexpected(std::move(ok.error()));
+  // Words that several files have take room once for each of them until the files are merged. So groups are small.
+  if (Status ok = read_in_groups<Found>(paths, kMaxReaderThreads, fit, merge); !ok)
+    return tl::unexpected(std::move(ok.error()));
   return std::move(*all);
 }
 

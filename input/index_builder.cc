@@ -114,7 +114,8 @@ Descriptor open_temporary_file(const std::string& folder) {
 Status find_all_records(const IndexOptions& options, const std::string& folder, const RecordFormat& format,
                         const std::function<Status(BuiltFile&&)>& use) {
   return read_in_groups<BuiltFile>(
-      options.paths, [&](const std::string& path) { return find_records(options, folder, format, path); }, use);
+      options.paths, kFilesOfGroup,
+      [&](const std::string& path) { return find_records(options, folder, format, path); }, use);
 }
 
 }  // namespace disttrain::input

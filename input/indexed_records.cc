@@ -1,3 +1,6 @@
+// Data files are read with pread(), because a mapped file that becomes shorter ends the process (SIGBUS). Each read
+// compares the file's size and time of modification with those in the index, so a file that changes is an error with
+// its name.
 #include "input/indexed_records.h"
 
 #include <algorithm>

@@ -1,7 +1,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -64,33 +66,41 @@ std::vector<std::uint64_t> record_shape(const Array& file) {
   return {file.header.shape.begin() + 1, file.header.shape.end()};
 }
 
-// The file whose shape those of the others are compared with: the first one that isn't flat, because flat records fit
-// each shape.
+// The file whose shape those of the others are compared with: the first one that divides its records the most, because
+// flat records, for example, fit each shape.
 const Array& shaped_file(const std::vector<Array>& files) {
-  const auto found =
-      std::find_if(files.begin(), files.end(), [](const Array& file) { return !is_flat(record_shape(file)); });
-  return found == files.end() ? files.front() : *found;
+  return *std::max_element(files.begin(), files.end(), [](const Array& one, const Array& other) {
+    return part_counts(record_shape(one)).size() < part_counts(record_shape(other)).size();
+  });
 }
 
-// Checks that the records of all files have the same number of values, in the same order.
-Status check_alike(const std::vector<Array>& files, const std::string& key) {
+// Checks that the records of all files have the same number of values, in the same order. `training` is the shape of
+// the training set's records if these are a test set, otherwise {}. A model may take flat records, so that it doesn't
+// tell the orders apart.
+Status check_alike(const std::vector<Array>& files, const std::vector<std::uint64_t>& training,
+                   const std::string& key) {
   const Array& first = files.front();
   const Array& shaped = shaped_file(files);
   for (const Array& file : files) {
-    if (file.row_elements() == first.row_elements() && !have_same_order(record_shape(file), record_shape(shaped))) {
-      return fail(ErrorCode::kData, file.path + ": its records have the shape " + describe_shape(record_shape(file)) +
-                                        ", expected " + describe_shape(record_shape(shaped)) + " as in " + shaped.path +
-                                        ": transpose the array, or does the pattern " + key + " match too many files?");
-    }
-    if (file.row_elements() != first.row_elements()) {
-      return fail(ErrorCode::kData, file.path + ": its records have " + std::to_string(file.row_elements()) +
-                                        " values (shape " + describe_shape(file.header.shape) + "), expected " +
-                                        std::to_string(first.row_elements()) + " as in " + first.path + " (shape " +
-                                        describe_shape(first.header.shape) + "): does the pattern " + key +
-                                        " match too many files?");
-    }
+    if (file.row_elements() == first.row_elements()) continue;
+    return fail(ErrorCode::kData, file.path + ": its records have " + std::to_string(file.row_elements()) +
+                                      " values (shape " + describe_shape(file.header.shape) + "), expected " +
+                                      std::to_string(first.row_elements()) + " as in " + first.path + " (shape " +
+                                      describe_shape(first.header.shape) + "): does the pattern " + key +
+                                      " match too many files?");
   }
-  return {};
+  for (const Array& file : files) {
+    if (have_same_order(record_shape(file), record_shape(shaped))) continue;
+    return fail(ErrorCode::kData, file.path + ": its records have the shape " + describe_shape(record_shape(file)) +
+                                      ", expected " + describe_shape(record_shape(shaped)) + " as in " + shaped.path +
+                                      ": transpose the array, or does the pattern " + key + " match too many files?");
+  }
+  // fits() says that records of another size don't fit the model.
+  const std::vector<std::uint64_t> shape = record_shape(shaped);
+  const std::uint64_t elements = std::accumulate(training.begin(), training.end(), std::uint64_t{1}, std::multiplies());
+  if (elements != shaped.row_elements() || have_same_order(shape, training)) return {};
+  return fail(ErrorCode::kData, shaped.path + ": its records have the shape " + describe_shape(shape) + ", expected " +
+                                    describe_shape(training) + " as in the training set: transpose the array");
 }
 
 std::uint64_t rows_of(const std::vector<Array>& files) {
@@ -248,8 +258,9 @@ Result<Contents> load_arrays(const Source& source) {
   std::vector<Array>* const inputs = &read->inputs;
   std::vector<Array>* const labels = &read->labels;
 
-  if (Status alike = check_alike(*inputs, key); !alike) return tl::unexpected(alike.error());
-  if (Status alike = check_alike(*labels, source.labels_key); !alike) return tl::unexpected(alike.error());
+  if (Status alike = check_alike(*inputs, source.record_shape, key); !alike) return tl::unexpected(alike.error());
+  if (Status alike = check_alike(*labels, source.label_shape, source.labels_key); !alike)
+    return tl::unexpected(alike.error());
   if (Status pairs = check_pairs(*inputs, *labels); !pairs) return tl::unexpected(pairs.error());
 
   Contents contents;

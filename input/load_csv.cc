@@ -35,8 +35,9 @@ CommonHeader common_header(const std::vector<CsvPart>& parts, const Source& sour
   return {};
 }
 
-// Without [data.columns] a column is known by its place. So a file with another order would give wrong inputs.
-Status check_header(const CsvPart& part, const CommonHeader& common, bool may_lack_labels) {
+// Without [data.columns] a column is known by its place. So a file with another order would give wrong inputs. The last
+// column is the label whatever its name is.
+Status check_header(const CsvPart& part, const CommonHeader& common) {
   if (part.header.empty() || common.names.empty()) return {};
   const std::string place = part.path + ":" + std::to_string(part.header_line) + ": ";
   const std::string advice =
@@ -46,16 +47,16 @@ Status check_header(const CsvPart& part, const CommonHeader& common, bool may_la
     return fail(ErrorCode::kData, place + "the header has " + std::to_string(part.header.size()) +
                                       " columns, expected " + std::to_string(common.names.size()) + " as in " +
                                       common.where + advice);
-  const std::ptrdiff_t labels = may_lack_labels ? 1 : 0;
-  const auto differ = std::mismatch(part.header.begin(), part.header.end() - labels, common.names.begin());
-  if (differ.first == part.header.end() - labels) return {};
+  const auto label = part.header.end() - 1;
+  const auto differ = std::mismatch(part.header.begin(), label, common.names.begin());
+  if (differ.first == label) return {};
   return fail(ErrorCode::kData, place + "the header's column " +
                                     std::to_string(differ.first - part.header.begin() + 1) + " is " +
                                     printable(shown_text(*differ.first)) + ", expected " +
                                     printable(shown_text(*differ.second)) + " as in " + common.where + advice);
 }
 
-Status check_alike(const std::vector<CsvPart>& parts, const CommonHeader& header, bool may_lack_labels) {
+Status check_alike(const std::vector<CsvPart>& parts, const CommonHeader& header) {
   const CsvPart& first = parts.front();
   for (const CsvPart& part : parts) {
     const auto bad = [&part](const std::string& what) {
@@ -66,7 +67,7 @@ Status check_alike(const std::vector<CsvPart>& parts, const CommonHeader& header
       return bad(std::to_string(part.columns + 1) + " fields, expected " + std::to_string(first.columns + 1) +
                  " as in " + first.path);
     }
-    if (Status ok = check_header(part, header, may_lack_labels); !ok) return ok;
+    if (Status ok = check_header(part, header); !ok) return ok;
     if (part.labels.names.empty() != first.labels.names.empty()) {
       return bad(std::string("the labels are ") + (part.labels.names.empty() ? "numbers" : "text") + ", expected " +
                  (first.labels.names.empty() ? "numbers" : "text") + " as in " + first.path);
@@ -187,7 +188,7 @@ Result<Contents> load_csv(const Source& source) {
       read_parallel<CsvPart>(*paths, [&source](const std::string& path) { return read_part(source, path); });
   if (!parts) return tl::unexpected(parts.error());
   CommonHeader header = common_header(*parts, source);
-  if (Status alike = check_alike(*parts, header, source.may_lack_labels); !alike) return tl::unexpected(alike.error());
+  if (Status alike = check_alike(*parts, header); !alike) return tl::unexpected(alike.error());
   const CsvPart& first = parts->front();
   if (!source.target_taker.empty() && !first.labels.names.empty())
     return fail(ErrorCode::kData, first.path + ":" + std::to_string(first.labels.lines.front()) + ": the label " +

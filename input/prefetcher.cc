@@ -1,3 +1,6 @@
+// Each thread reads, decodes, transforms and copies the records of a whole batch. A thread for each stage, with queues
+// between them, would need a hand-over per record or per piece of a batch, and the slowest stage would limit them all.
+// Whole batches need no balance, and arrive in order because each has its place in one queue.
 #include "input/prefetcher.h"
 
 #include <pthread.h>

@@ -5,16 +5,12 @@
 #include <optional>
 #include <span>
 
-#include "common/printable.h"
-#include "input/column_values.h"
-#include "input/record_block.h"
+#include "input/probability.h"
 #include "input/typed_values.h"
 
 namespace disttrain::input {
 
 namespace {
-
-constexpr const char* kExpected = ", expected 0 to 1, as model.loss = \"sigmoid_cross_entropy\" needs: ";
 
 std::string number_as_text(double number) {
   char text[32];
@@ -48,18 +44,6 @@ std::optional<BadLabel> first_wrong(const Contents& contents, std::uint64_t begi
 
 }  // namespace
 
-std::string wrong_probability(const ColumnSection& column, std::string_view label) {
-  return "the label " + printable(shown_text(label)) + " in column '" + name_in_files(column) + "'" + kExpected +
-         "if there are two labels, list them as the files write them, such as " + key_of(column) +
-         ".vocabulary = [\"-1\", \"+1\"], to make them 0 and 1; otherwise choose another model.loss";
-}
-
-std::string wrong_probability_in_csv(std::string_view label) {
-  return "the label " + printable(shown_text(label)) + " in the last column" + kExpected +
-         "if there are two labels, write them as 0 and 1, or add [data.columns], where the label may have a "
-         "vocabulary such as [\"-1\", \"+1\"]; otherwise choose another model.loss";
-}
-
 std::vector<LabelFile> label_files(const std::vector<Array>& labels) {
   std::vector<LabelFile> files;
   for (const Array& array : labels) files.push_back({array.path, array.rows()});
@@ -76,7 +60,8 @@ Status check_probabilities(const Source& source, const std::vector<LabelFile>& f
   std::size_t file = 0;
   for (; record >= files[file].records; ++file) record -= files[file].records;
   return fail(ErrorCode::kData, files[file].path + ": value " + std::to_string(bad->place % elements) + " of record " +
-                                    std::to_string(record) + " is the label " + number_as_text(bad->label) + kExpected +
+                                    std::to_string(record) + " is the label " + number_as_text(bad->label) +
+                                    kExpectedProbability +
                                     "if there are two labels, write them as 0 and 1; otherwise choose another "
                                     "model.loss");
 }

@@ -72,12 +72,13 @@ Result<std::vector<T>> read_parallel(std::span<const std::string> paths, Read re
 }
 
 // Calls read(path) as read_parallel() does, and then use(T&&), which returns a Status, for each result in the order of
-// the paths. At most kFilesOfGroup results exist at the same time, so what a result holds, such as memory or an open
-// file, doesn't grow with the number of files. After an error it reads no further group.
+// the paths. At most `most` results exist at the same time, so what a result holds, such as memory or an open file,
+// doesn't grow with the number of files. After an error it reads no further group. Requires most > 0; with less than
+// kMaxReaderThreads, threads are idle.
 template <typename T, typename Read, typename Use>
-Status read_in_groups(std::span<const std::string> paths, Read read, Use use) {
+Status read_in_groups(std::span<const std::string> paths, std::size_t most, Read read, Use use) {
   while (!paths.empty()) {
-    const auto group = paths.first(std::min(paths.size(), kFilesOfGroup));
+    const auto group = paths.first(std::min(paths.size(), most));
     Result<std::vector<T>> results = read_parallel<T>(group, read);
     if (!results) return tl::unexpected(std::move(results.error()));
     for (T& result : *results)

@@ -1,3 +1,8 @@
+// Each format has two functions. find() finds the places of the records in a block of bytes, and looks only at what
+// separates them: line ends, quotes, lengths, headers. decode() takes the records at given places, and only the columns
+// that the job uses. So an index needs no decoding, records can be read in any order, and several threads can decode
+// one block. Finding in a csv file is sequential, because of line ends in quotes. It takes a tenth of the time of
+// decoding: quotes and line ends are found 64 bytes at a time.
 #include "input/record_format.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 namespace disttrain::input {
@@ -14,15 +15,25 @@ inline std::vector<std::uint64_t> without_ones(std::vector<std::uint64_t> shape)
   return shape;
 }
 
-// Whether all values stand in one row, so that the shape says nothing of their order.
-inline bool is_flat(const std::vector<std::uint64_t>& shape) {
-  return without_ones(shape).size() < 2;
+// Into how many parts a shape divides the values of a record: [3, 32, 16] has 3 channels, and 96 rows in all of them.
+// Values in one row have no parts.
+inline std::set<std::uint64_t> part_counts(const std::vector<std::uint64_t>& shape) {
+  std::set<std::uint64_t> counts;
+  std::uint64_t count = 1;
+  for (const std::uint64_t size : shape) counts.insert(count *= size);
+  counts.erase(1);      // the record
+  counts.erase(count);  // its values
+  return counts;
 }
 
-// Whether records of one shape can stand for those of the other, if both have as many values. A flat record fits each
-// shape.
+// Whether records of one shape can stand for those of the other, if both have as many values. A shape that only divides
+// the parts of the other one further has the same order: [3, 1024] is [3, 32, 32] in fewer dimensions, and a flat
+// record fits each shape. But [32, 32, 3] has its channels last.
 inline bool have_same_order(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
-  return is_flat(a) || is_flat(b) || without_ones(a) == without_ones(b);
+  const std::set<std::uint64_t> of_a = part_counts(a);
+  const std::set<std::uint64_t> of_b = part_counts(b);
+  return std::includes(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) ||
+         std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
 }  // namespace disttrain::input

@@ -1,3 +1,8 @@
+// A data set keeps records as they are, and pads them when it makes a batch. The builtin transformer gets them without
+// padding (ColumnSpec::ragged), so it needs no mask in its causal attention, and skips the outputs of padding before
+// the product with the vocabulary, its largest. Exported programs have fixed shapes, and XLA compiles each shape anew,
+// so they get `length` tokens. Trainers may choose. A batch reserves memory for records of `length` tokens, but the
+// kernel gives it no pages that no batch touches.
 #include "input/token_rows.h"
 
 namespace disttrain::input {

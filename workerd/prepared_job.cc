@@ -185,6 +185,10 @@ Status load_evaluation(PreparedJob& prepared) {
   source.label_names = prepared.training->label_names();
   source.header = prepared.training->header();
   source.fitted = prepared.training->fitted_columns();
+  for (const input::DatasetColumn& column : prepared.training->columns()) {
+    if (column.name == "inputs") source.record_shape = column.shape;
+    if (column.name == "labels") source.label_shape = column.shape;
+  }
   Result<std::unique_ptr<input::Dataset>> evaluation = load(std::move(source), prepared, prepared.engine.get());
   if (!evaluation) return tl::unexpected(evaluation.error());
   prepared.evaluation = std::move(*evaluation);

@@ -1,3 +1,7 @@
+// The chief's mark shows that each ps sees the same folder before the ps makes a shard. So if each host has a folder of
+// its own, this is found at the job's start instead of at the first restore. The mark needn't be secret. Another proof
+// was tried and dropped: a ps accepted a folder if it found the lock that the chief holds there. But a ps on another
+// host accepted the folder of a different cluster, because it found a chief's lock there too.
 #include "common/checkpoint/job_folder.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A word's number is its place in a vocabulary, which may come from the training files. A job that goes on from a
+// checkpoint may find other words, for example after files were added. It could keep the old words, but then the new
+// ones would train as unknown words without a warning. So the chief compares both and refuses the job. Means and
+// deviations may differ by 1 %, because the sums depend on how the records are divided into files. The journal keeps
+// the columns for a restarted chief. Their message has at most 8 MiB. With more, a checkpoint keeps none, and predict
+// reads the training files.
 #include "common/checkpoint/kept_columns.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // A checkpoint keeps the words, means and deviations of [data.columns] that were found in the training set. With
-// them `disttrain predict` encodes records without the training files. The worker that describes a job encodes them,
-// and the chief writes them into each checkpoint, as the file columns.cbor beside the manifest.
+// them `disttrain predict` encodes records without the training files. Of csv files without [data.columns] it keeps the
+// labels and the header (kept_csv.h). The worker that describes a job encodes them, and the chief writes them into each
+// checkpoint, as the file columns.cbor beside the manifest.
 //
 // The file is CBOR (RFC 8949), because words may be any bytes, which JSON doesn't allow.
 #pragma once
@@ -18,9 +19,9 @@ namespace disttrain::checkpoint {
 
 inline constexpr const char* kColumnsName = "columns.cbor";
 
-// One of [data.columns]. A column has either words, or numbers.
+// One of [data.columns], with either words or numbers, or one of kept_csv.h, whose list of words may be empty.
 struct KeptColumn {
-  std::string name;
+  std::string name;  // "": of kept_csv.h
   // Those of a category or a label. Tokens have one word: a hash of the tokenizer's file.
   std::vector<std::string> words;
   double mean = 0.0;

@@ -52,7 +52,9 @@ std::optional<std::string> difference(const KeptCsv& kept, const KeptCsv& found)
                                 : "the labels were numbers and are words now";
   if (std::optional<std::string> label = differing_word("label", 0, kept.labels, found.labels)) return label;
   if (kept.header.empty() || found.header.empty()) return std::nullopt;
-  return differing_word("the header's column", 1, kept.header, found.header);
+  std::vector<std::string> header = found.header;
+  if (header.size() == kept.header.size()) header.back() = kept.header.back();  // the label
+  return differing_word("the header's column", 1, kept.header, header);
 }
 
 }  // namespace disttrain::checkpoint

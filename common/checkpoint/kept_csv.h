@@ -29,7 +29,7 @@ std::optional<KeptCsv> csv_of(const std::vector<KeptColumn>& columns);
 
 // Whether a job whose files have `found` may go on from a checkpoint with `kept`. The result is the first difference,
 // such as "label 0 was 'Cat' and is 'cat' now", or nothing. Headers are compared only if both have one, because a
-// header may be added or removed without a change of the columns.
+// header may be added or removed without a change of the columns. The last column is the label whatever its name is.
 std::optional<std::string> difference(const KeptCsv& kept, const KeptCsv& found);
 
 }  // namespace disttrain::checkpoint

@@ -79,7 +79,7 @@ arrow::Result<std::int64_t> InputFile::ReadAt(std::int64_t position, std::int64_
   if (counts_.read_ns != nullptr)
     counts_.read_ns->fetch_add(static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()),
                                std::memory_order_relaxed);
-  if (counts_.bytes_read != nullptr)
+  if (counts_.bytes_read != nullptr && counts_bytes_)
     counts_.bytes_read->fetch_add(static_cast<std::uint64_t>(done), std::memory_order_relaxed);
   return done;
 }

@@ -24,6 +24,19 @@ class InputFile final : public arrow::io::RandomAccessFile {
   // Returns the stamp that the file has now.
   FileStamp stamp() const;
 
+  // While an object of this class exists, the bytes that are read aren't counted, because they are read again for the
+  // data set. No other thread may read the file meanwhile.
+  class WithoutBytes {
+   public:
+    explicit WithoutBytes(InputFile& file) : file_(file) { file_.counts_bytes_ = false; }
+    ~WithoutBytes() { file_.counts_bytes_ = true; }
+    WithoutBytes(const WithoutBytes&) = delete;
+    WithoutBytes& operator=(const WithoutBytes&) = delete;
+
+   private:
+    InputFile& file_;
+  };
+
   arrow::Status Close() override;
   bool closed() const override;
   arrow::Result<std::int64_t> Tell() const override;
@@ -39,6 +52,7 @@ class InputFile final : public arrow::io::RandomAccessFile {
 
   Descriptor file_;
   const ReadCounts counts_;
+  bool counts_bytes_ = true;
   std::int64_t position_ = 0;
 };
 

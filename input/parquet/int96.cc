@@ -42,7 +42,8 @@ std::string day_of(const parquet::Int96& timestamp) {
 
 }  // namespace
 
-std::optional<FarTimestamp> find_far_timestamp(parquet::ColumnReader& column) {
+Result<std::optional<FarTimestamp>> find_far_timestamp(parquet::ColumnReader& column,
+                                                       const std::function<bool()>& is_cancelled) {
   constexpr std::int64_t kValues = 1024;  // are read at a time
   auto& reader = static_cast<parquet::Int96Reader&>(column);
   // Columns without nulls have no definition levels, and those without lists no repetition levels. Both are then 0.
@@ -51,6 +52,7 @@ std::optional<FarTimestamp> find_far_timestamp(parquet::ColumnReader& column) {
   std::vector<parquet::Int96> values(kValues);
   std::uint64_t records = 0;
   while (reader.HasNext()) {
+    if (is_cancelled && is_cancelled()) return fail(ErrorCode::kTemporary, "cancelled");
     std::int64_t read = 0;
     const std::int64_t levels = reader.ReadBatch(kValues, definitions.data(), repetitions.data(), values.data(), &read);
     if (levels <= 0) throw parquet::ParquetException("a column has fewer values than its header says");

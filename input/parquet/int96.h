@@ -6,8 +6,11 @@
 #include <parquet/column_reader.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+
+#include "common/result.h"
 
 namespace disttrain::input {
 
@@ -18,7 +21,8 @@ struct FarTimestamp {
 };
 
 // Reads a whole column of INT96 of a row group, and returns the first far timestamp. Throws parquet::ParquetException
-// if the file is damaged.
-std::optional<FarTimestamp> find_far_timestamp(parquet::ColumnReader& column);
+// if the file is damaged. Fails with kTemporary if is_cancelled(), which may be empty, returns true.
+Result<std::optional<FarTimestamp>> find_far_timestamp(parquet::ColumnReader& column,
+                                                       const std::function<bool()>& is_cancelled);
 
 }  // namespace disttrain::input

@@ -74,24 +74,26 @@ auto without_exceptions(const std::string& path, const Use& use) -> decltype(use
 
 class ParquetFile::Reader {
  public:
-  Reader(std::string path, const std::vector<WantedColumn>& wanted)
+  Reader(std::string path, const std::vector<WantedColumn>& wanted, ParquetReading reading)
       : path_(std::move(path)),
         wanted_(wanted),
+        reading_(std::move(reading)),
         table_records_(std::clamp(kTableBytes / (sizeof(float) * std::max<std::uint64_t>(wanted.size(), 1)),
                                   kMinTableRecords, kMaxTableRecords)) {}
 
-  Status open(ReadCounts counts, const ParquetFooter& footer) {
-    Result<std::shared_ptr<InputFile>> file = InputFile::open(path_, counts);
+  Status open() {
+    Result<std::shared_ptr<InputFile>> file = InputFile::open(path_, reading_.counts);
     if (!file) return tl::unexpected(std::move(file.error()));
     file_ = *file;
     const auto bytes = file_->GetSize();
     if (!bytes.ok()) return damaged(path_, bytes.status().message());
     pool_ = std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), most_memory(*bytes));
-    parquet::ReaderProperties reading(pool_.get());
-    reading.enable_buffered_stream();
-    reading.set_buffer_size(kReadBytes);
+    parquet::ReaderProperties buffered(pool_.get());
+    buffered.enable_buffered_stream();
+    buffered.set_buffer_size(kReadBytes);
     parquet::arrow::FileReaderBuilder builder;
-    if (const auto opened = builder.Open(file_, reading, footer); !opened.ok()) return damaged(path_, opened.message());
+    if (const auto opened = builder.Open(file_, buffered, reading_.footer); !opened.ok())
+      return damaged(path_, opened.message());
     parquet::ArrowReaderProperties properties(/*use_threads=*/false);
     properties.set_batch_size(static_cast<std::int64_t>(table_records_));
     properties.set_pre_buffer(false);
@@ -99,7 +101,7 @@ class ParquetFile::Reader {
     auto reader = builder.Build();
     if (!reader.ok()) return damaged(path_, reader.status().message());
     reader_ = std::move(*reader);
-    footer_ = footer != nullptr ? footer : with_pool(reader_->parquet_reader()->metadata());
+    footer_ = reading_.footer != nullptr ? reading_.footer : with_pool(reader_->parquet_reader()->metadata());
     const auto& metadata = footer_;
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
       const std::int64_t records = metadata->RowGroup(group)->num_rows();
@@ -141,7 +143,7 @@ class ParquetFile::Reader {
     for (std::size_t before = 0; before < group; ++before) next_record_ += groups_[before];
     group_end_ = next_record_ + groups_[group];
     for (std::size_t c = begin; c < end; ++c) {
-      if (Status near = check_timestamps(*row_group, c); !near) return near;
+      if (Status near = check_timestamps(*row_group, group, c); !near) return near;
       if (columns_[c].plain != nullptr) {
         columns_[c].plain->start(row_group->Column(columns_[c].leaves.front()));
         continue;
@@ -205,21 +207,27 @@ class ParquetFile::Reader {
 
   struct Column {
     std::vector<int> leaves;             // the file's columns that hold it
+    std::vector<int> timestamps;         // those of them that have the type INT96
     std::unique_ptr<PlainColumn> plain;  // null: Arrow reads it
   };
 
   // Looks for timestamps that would wrap.
-  Status check_timestamps(parquet::RowGroupReader& row_group, std::size_t c) const {
-    for (const int leaf : columns_[c].leaves) {
-      if (footer_->schema()->Column(leaf)->physical_type() != parquet::Type::INT96) continue;
-      if (const auto far = find_far_timestamp(*row_group.Column(leaf)))
+  Status check_timestamps(parquet::RowGroupReader& row_group, std::size_t group, std::size_t c) const {
+    if (columns_[c].timestamps.empty()) return {};
+    if (reading_.checked != nullptr && reading_.checked->has(group, c)) return {};
+    const InputFile::WithoutBytes uncounted(*file_);
+    for (const int leaf : columns_[c].timestamps) {
+      const auto far = find_far_timestamp(*row_group.Column(leaf), reading_.is_cancelled);
+      if (!far.has_value()) return fail(far.error().code, path_ + ": " + far.error().message);
+      if (far->has_value())
         return fail(ErrorCode::kData, "data file \"" + path_ + "\", record " +
-                                          std::to_string(next_record_ + far->record) + ": found the timestamp " +
-                                          far->day + " of the type INT96 in column '" + wanted_[c].name +
+                                          std::to_string(next_record_ + (*far)->record) + ": found the timestamp " +
+                                          (*far)->day + " of the type INT96 in column '" + wanted_[c].name +
                                           "', expected one from 1677-09-21 to 2262-04-11, because it becomes "
                                           "nanoseconds in 64 bits: correct the record, or write the column as a "
                                           "timestamp of microseconds");
     }
+    if (reading_.checked != nullptr) reading_.checked->add(group, c);
     return {};
   }
 
@@ -256,6 +264,8 @@ class ParquetFile::Reader {
       Column& column = columns_.emplace_back();
       for (int leaf = 0; leaf < descriptor.num_columns(); ++leaf)
         if (descriptor.GetColumnRoot(leaf)->name() == wanted.name) column.leaves.push_back(leaf);
+      for (const int leaf : column.leaves)
+        if (descriptor.Column(leaf)->physical_type() == parquet::Type::INT96) column.timestamps.push_back(leaf);
       if (column.leaves.empty()) return damaged(path_, "no values of the column " + wanted.name);
       if (column.leaves.size() == 1) column.plain = PlainColumn::make(*descriptor.Column(column.leaves.front()));
     }
@@ -265,6 +275,7 @@ class ParquetFile::Reader {
   // Constant after open().
   const std::string path_;
   const std::vector<WantedColumn> wanted_;
+  const ParquetReading reading_;
   const std::uint64_t table_records_;
   std::shared_ptr<arrow::CappedMemoryPool> pool_;
   std::shared_ptr<InputFile> file_;
@@ -281,13 +292,13 @@ class ParquetFile::Reader {
 };
 
 Result<std::unique_ptr<ParquetFile>> ParquetFile::open(const std::string& path, const std::vector<WantedColumn>& wanted,
-                                                       ReadCounts counts, const ParquetFooter& footer) {
+                                                       ParquetReading reading) {
   // FileReader gives clear errors for a path that isn't a file.
   const auto file = FileReader::open(path);
   if (!file) return tl::unexpected(file.error());
   return without_exceptions(path, [&]() -> Result<std::unique_ptr<ParquetFile>> {
-    auto reader = std::make_unique<Reader>(path, wanted);
-    if (Status opened = reader->open(counts, footer); !opened) return tl::unexpected(opened.error());
+    auto reader = std::make_unique<Reader>(path, wanted, std::move(reading));
+    if (Status opened = reader->open(); !opened) return tl::unexpected(opened.error());
     return std::unique_ptr<ParquetFile>(new ParquetFile(std::move(reader)));
   });
 }

@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/result.h"
+#include "input/parquet/checked_timestamps.h"
 #include "input/parquet/file_stamp.h"
 #include "input/table.h"
 
@@ -28,15 +30,23 @@ namespace disttrain::input {
 // A file's footer, decoded. Several objects may share it.
 using ParquetFooter = std::shared_ptr<parquet::FileMetaData>;
 
+// What a reader of a file shares with others, and what it is told. The pointers may be null, and must outlive it.
+struct ParquetReading {
+  ReadCounts counts = {};
+  ParquetFooter footer = nullptr;           // the file's; null: it is read
+  CheckedTimestamps* checked = nullptr;     // null: all columns of INT96 are checked
+  std::function<bool()> is_cancelled = {};  // called while timestamps are checked; empty: never cancelled
+};
+
 // One file may take at most this much memory for decoded values.
 inline constexpr std::int64_t kMaxParquetBytes = std::int64_t{4} << 30;
 // At most one thread at a time may use an object. Several threads may read the same file by objects of their own.
 class ParquetFile {
  public:
   // Reads the file's footer. Errors: those of FileReader::open(); kData: the file isn't a Parquet file, or a wanted
-  // column isn't there or has a type that doesn't fit. If the footer is given, it must be this file's, and isn't read.
+  // column isn't there or has a type that doesn't fit.
   static Result<std::unique_ptr<ParquetFile>> open(const std::string& path, const std::vector<WantedColumn>& wanted,
-                                                   ReadCounts counts = {}, const ParquetFooter& footer = nullptr);
+                                                   ParquetReading reading = {});
 
   ~ParquetFile();
   ParquetFile(const ParquetFile&) = delete;
@@ -55,7 +65,7 @@ class ParquetFile {
 
   // The next call of next() gives the first records of this row group, in the wanted columns [begin, end). Other
   // columns of the table stay empty. Errors, kData: the file is damaged, or a timestamp of the type INT96 is too far
-  // from 1970 (int96.h).
+  // from 1970 (int96.h). kTemporary: is_cancelled() returned true.
   Status start(std::size_t group, std::size_t begin, std::size_t end);
   Status start(std::size_t group);  // all wanted columns
 

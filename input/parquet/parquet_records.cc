@@ -1,3 +1,11 @@
+// Parquet has no records at places of a file, so RecordFormat doesn't fit it. A set of Parquet files that fits into
+// memory is a StreamedDataset whose cache never drops a block. So each row group is decoded once into the rows that
+// batches copy, and not copied into one array of the whole set.
+//
+// Half of the time of reading went into memory that the kernel had to clear. Therefore the memory of dropped blocks is
+// used again, and large arrays ask for huge pages. If batches need fewer row groups at a time than there are
+// processors, threads divide the columns of a row group. They can't divide its records, because a column chunk is
+// decoded from its begin. Files aren't mapped: a file that is truncated meanwhile would end the process.
 #include "input/parquet/parquet_records.h"
 
 #include <xxhash.h>
@@ -36,6 +44,7 @@ struct KnownFile {
   std::uint64_t first_record = 0;
   std::uint64_t records = 0;
   ParquetFooter footer;  // null: it isn't kept
+  std::unique_ptr<CheckedTimestamps> checked = std::make_unique<CheckedTimestamps>();
 };
 
 struct RowGroup {
@@ -178,23 +187,30 @@ class ParquetRecords::Reader final : public RecordReader {
   // Some of the columns, which one thread reads.
   struct Part {
     std::size_t number = 0;                  // of the file
-    std::atomic<std::uint64_t> read_ns = 0;  // of reading its file, since the last call of next_table()
+    std::atomic<std::uint64_t> read_ns = 0;  // of reading its file, since the last call of timed()
     std::unique_ptr<ParquetFile> file;
     Table table;
   };
 
-  // Parquet reads bytes while it decodes. The row group has more records.
-  Status next_table(Part& part) const {
+  // Returns decode(), and counts its time. Parquet reads bytes while it decodes.
+  template <typename Decode>
+  auto timed(Part& part, const Decode& decode) const {
     std::atomic<std::uint64_t> took_ns = 0;
-    {
+    auto decoded = [&decode, &took_ns] {
       const StageTimer timer(took_ns);
-      const Result<bool> more = part.file->next(part.table);
-      if (!more.has_value()) return tl::unexpected(more.error());
-      DISTTRAIN_CHECK(*more);
-    }
+      return decode();
+    }();
     const std::uint64_t read_ns = part.read_ns.exchange(0);
     figures_.read_ns.fetch_add(read_ns, std::memory_order_relaxed);
     figures_.decode_ns.fetch_add(took_ns - std::min<std::uint64_t>(took_ns, read_ns), std::memory_order_relaxed);
+    return decoded;
+  }
+
+  // The row group has more records.
+  Status next_table(Part& part) const {
+    const Result<bool> more = timed(part, [&part] { return part.file->next(part.table); });
+    if (!more.has_value()) return tl::unexpected(more.error());
+    DISTTRAIN_CHECK(*more);
     return {};
   }
 
@@ -204,8 +220,11 @@ class ParquetRecords::Reader final : public RecordReader {
     const KnownFile& about = source_.files_[group.file];
     if (part.file == nullptr || part.number != group.file) {
       part.file.reset();
-      Result<std::unique_ptr<ParquetFile>> opened = ParquetFile::open(
-          about.path, source_.wanted_, {.read_ns = &part.read_ns, .bytes_read = &figures_.bytes_read}, about.footer);
+      Result<std::unique_ptr<ParquetFile>> opened =
+          ParquetFile::open(about.path, source_.wanted_,
+                            {.counts = {.read_ns = &part.read_ns, .bytes_read = &figures_.bytes_read},
+                             .footer = about.footer,
+                             .checked = about.checked.get()});
       if (!opened) return tl::unexpected(std::move(opened.error()));
       part.file = std::move(*opened);
       part.number = group.file;
@@ -213,7 +232,7 @@ class ParquetRecords::Reader final : public RecordReader {
     if (part.file->stamp() != about.stamp) return changed(about);
     const auto its_rows = [&part, &group] { return part.file->groups()[group.number]; };
     if (group.number >= part.file->groups().size() || its_rows() != count) return changed(about);
-    if (Status ok = part.file->start(group.number, begin, end); !ok) return ok;
+    if (Status ok = timed(part, [&] { return part.file->start(group.number, begin, end); }); !ok) return ok;
     const std::uint64_t before = group.first_record - about.first_record;
     for (std::uint64_t done = 0; done < count; done += part.table.records) {
       if (Status ok = next_table(part); !ok) return ok;

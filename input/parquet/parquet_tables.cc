@@ -59,7 +59,8 @@ class ParquetTables final : public TableReader {
 }  // namespace
 
 Result<std::unique_ptr<TableReader>> open_parquet_tables(const Source& source, const std::string& path) {
-  Result<std::unique_ptr<ParquetFile>> file = ParquetFile::open(path, wanted_columns(source.columns, source.missing));
+  Result<std::unique_ptr<ParquetFile>> file =
+      ParquetFile::open(path, wanted_columns(source.columns, source.missing), {.is_cancelled = source.is_cancelled});
   if (!file) return tl::unexpected(std::move(file.error()));
   return std::make_unique<ParquetTables>(source, path, std::move(*file));
 }

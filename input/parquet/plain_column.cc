@@ -1,3 +1,6 @@
+// Parquet's column readers give some thousand plain numbers at a time, and the encoder writes them into the rows while
+// they are in the processor's cache. Arrow's arrays would be one more copy of the values, and their validation one more
+// pass. They remain for words, dictionaries, lists and rarer types.
 #include "input/parquet/plain_column.h"
 
 #include <parquet/exception.h>

@@ -1,5 +1,7 @@
 // Reads a tokenizer.json. The parts "decoder", "truncation" and "padding" don't matter to the ids of a text: a column's
 // keys length, pad and truncate take their place.
+//
+// An unknown part of the file is an error, because other tokens would train a model without any sign of the mistake.
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -5,7 +5,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "input/find_files.h"
+#include "input/read_parallel.h"
 #include "tests/input/input_files.h"
 
 namespace disttrain::input {
@@ -77,6 +81,30 @@ TEST_F(ManyFiles, HundredThousandFilesNeedFewDescriptors) {
   for (std::uint64_t i = 0; i < dataset->records(); i += 401) indices.push_back(i);
   const std::vector<float> values = gather<float>(*dataset, indices, 0, DType::kFloat32, 1);
   for (std::size_t i = 0; i < indices.size(); ++i) EXPECT_EQ(values[i], static_cast<float>(1 + indices[i] % 2));
+}
+
+TEST_F(ManyFiles, GroupHasFewResultsInTheOrderOfTheFiles) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < 100; ++i) paths.push_back(std::to_string(i));
+  for (const std::size_t most : {std::size_t{1}, kMaxReaderThreads, paths.size() + 1}) {
+    std::mutex mutex;
+    std::size_t held = 0;
+    std::size_t most_held = 0;
+    std::vector<std::string> used;
+    const auto read = [&](const std::string& path) -> Result<std::string> {
+      const std::lock_guard lock(mutex);
+      most_held = std::max(most_held, ++held);
+      return path;
+    };
+    const auto use = [&](std::string&& path) -> Status {
+      used.push_back(std::move(path));
+      --held;
+      return {};
+    };
+    EXPECT_TRUE(read_in_groups<std::string>(paths, most, read, use));
+    EXPECT_EQ(used, paths);
+    EXPECT_EQ(most_held, std::min(most, paths.size()));
+  }
 }
 
 TEST_F(ManyFiles, PlacesOfManyRecordsNeedFewDescriptors) {

@@ -142,6 +142,9 @@ TEST_F(Npy, ModelOfAnotherShapeIsRefused) {
   EXPECT_EQ(error("12", {2, 2, 3}), "");
   EXPECT_EQ(error("1, 12", {2, 2, 3}), "");
   EXPECT_EQ(error("2, 2, 3", {12}), "");
+  EXPECT_EQ(error("2, 6", {2, 2, 3}), "") << "the same order";
+  EXPECT_EQ(error("2, 2, 3", {4, 3}), "") << "the same order";
+  EXPECT_NE(error("3, 4", {2, 2, 3}), "");
 }
 
 TEST_F(Npy, TargetsOfAnotherShapeAreRefused) {
@@ -167,6 +170,45 @@ TEST_F(Npy, FilesOfOtherShapesAreRefused) {
   expect_error(
       both, ErrorCode::kData,
       {folder_ / "x2.npy", "its records have the shape [2, 3], expected [3, 2] as in " + (folder_ / "x1.npy")});
+  folder_.write("x2.npy", npy<float>("<f4", "(1, 2, 2, 2)", Floats(8)));
+  expect_error(both, ErrorCode::kData,
+               {folder_ / "x2.npy", "its records have 8 values (shape [1, 2, 2, 2]), expected 6 as in"});
+}
+
+TEST_F(Npy, FileThatDividesRecordsTheMostGivesTheShape) {
+  const Source all = source(kNpy, folder_, "x*.npy", "y.npy");
+  folder_.write("y.npy", npy<std::int64_t>("<i8", "(3,)", {3, 1, 2}));
+  folder_.write("x1.npy", npy<float>("<f4", "(1, 2, 6)", Floats(12)));
+  folder_.write("x2.npy", npy<float>("<f4", "(1, 2, 2, 3)", Floats(12)));
+  folder_.write("x3.npy", npy<float>("<f4", "(1, 4, 3)", Floats(12)));
+  const auto dataset = load(all);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->columns()[0].shape, (std::vector<std::uint64_t>{2, 2, 3}));
+  folder_.write("x3.npy", npy<float>("<f4", "(1, 3, 4)", Floats(12)));
+  expect_error(
+      all, ErrorCode::kData,
+      {folder_ / "x3.npy", "its records have the shape [3, 4], expected [2, 2, 3] as in " + (folder_ / "x2.npy")});
+}
+
+// A model that takes flat records fits both.
+TEST_F(Npy, TestSetOfAnotherShapeThanTheTrainingSetIsRefused) {
+  Source test = write_inputs(npy<float>("<f4", "(2, 2, 2, 3)", Floats(24)));
+  for (const std::vector<std::uint64_t>& shape :
+       std::vector<std::vector<std::uint64_t>>{{}, {2, 2, 3}, {4, 3}, {2, 1, 6}, {12}}) {
+    test.record_shape = shape;
+    EXPECT_NE(load(test), nullptr);
+  }
+  test.record_shape = {3, 2, 2};
+  expect_error(test, ErrorCode::kData,
+               {folder_ / "x.npy",
+                "its records have the shape [2, 2, 3], expected [3, 2, 2] as in the training set: transpose the "
+                "array"});
+  test.record_shape = {3, 4, 4};
+  EXPECT_NE(load(test), nullptr) << "fits() refuses records of another size";
+  folder_.write("y.npy", npy<float>("<f4", "(2, 2, 3)", Floats(12)));
+  test.record_shape = {};
+  test.label_shape = {3, 2};
+  expect_error(test, ErrorCode::kData, {folder_ / "y.npy", "expected [3, 2] as in the training set"});
 }
 
 TEST_F(Npy, BigEndianIsRead) {

@@ -1,4 +1,5 @@
 // Odd Parquet files: types, nulls, dictionaries and lists.
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -165,7 +166,7 @@ TEST_F(OddParquet, ListsInListsHaveTheShapeOfTheColumn) {
 class Int96 : public OddParquet {
  protected:
   // `x` has timestamps.
-  Given given(const std::shared_ptr<arrow::Array>& x) {
+  void write(const std::shared_ptr<arrow::Array>& x) {
     const auto labels = wholes("y", Wholes(static_cast<std::size_t>(x->length()), 1)).values;
     const auto table = arrow::Table::Make(
         arrow::schema({arrow::field("x", x->type()), arrow::field("y", labels->type())}), {x, labels});
@@ -175,6 +176,9 @@ class Int96 : public OddParquet {
                                            parquet::default_writer_properties(), properties)
                     .ok());
     EXPECT_TRUE(file->Close().ok());
+  }
+  Given given(const std::shared_ptr<arrow::Array>& x) {
+    write(x);
     Source source = input::source(DataFormat::kParquet, folder_, "f");
     source.columns = {column_section("x", ColumnKind::kNumeric), column_section("y", ColumnKind::kLabel)};
     source.columns[0].missing = 0.0;
@@ -213,6 +217,54 @@ TEST_F(Int96, TimestampsWithinListsAreRefusedToo) {
   expect_given(given(list({0, -1})), "0 -1e+09 /  / 1 1", "lists of one");
   EXPECT_THAT(given(list({0, 0, kBeginOfLastDayOf9999})).error,
               testing::HasSubstr("record 2: found the timestamp 9999-12-31"));
+}
+
+TEST_F(Int96, ColumnOfARowGroupIsCheckedOnce) {
+  write(timestamps(arrow::TimeUnit::SECOND, {0, 0, 0, kBeginOfLastDayOf9999}));
+  const std::vector<WantedColumn> wanted = {{"y", ValueKind::kInteger}, {"x", ValueKind::kFloat}};
+  CheckedTimestamps checked;
+  const auto file = ParquetFile::open(folder_ / "f", wanted, {.checked = &checked});
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  EXPECT_TRUE((*file)->start(0));
+  EXPECT_TRUE(checked.has(0, 1));
+  EXPECT_FALSE(checked.has(0, 0)) << "it has integers";
+  EXPECT_FALSE((*file)->start(1));
+  EXPECT_FALSE(checked.has(1, 1));
+  EXPECT_TRUE((*file)->start(1, 0, 1)) << "without the timestamps";
+  checked.add(1, 1);
+  EXPECT_TRUE((*file)->start(1)) << "the column isn't decoded again";
+}
+
+TEST_F(Int96, BytesOfTheCheckAreNotCounted) {
+  write(timestamps(arrow::TimeUnit::SECOND, {0, 1, 2, 3}));
+  CheckedTimestamps checked;
+  const auto bytes_read = [&] {
+    std::atomic<std::uint64_t> bytes = 0;
+    const auto file = ParquetFile::open(folder_ / "f", {{"x", ValueKind::kFloat}},
+                                        {.counts = {.bytes_read = &bytes}, .checked = &checked});
+    for (std::size_t group = 0; group < 2; ++group) {
+      EXPECT_TRUE((*file)->start(group));
+      Table table;
+      while ((*file)->next(table).value()) {
+      }
+    }
+    return bytes.load();
+  };
+  const std::uint64_t with_check = bytes_read();
+  ASSERT_TRUE(checked.has(0, 0) && checked.has(1, 0));
+  EXPECT_GT(with_check, 0U);
+  EXPECT_EQ(with_check, bytes_read());
+}
+
+TEST_F(Int96, CheckEndsWhenItIsCancelled) {
+  write(timestamps(arrow::TimeUnit::SECOND, {0, 1}));
+  const auto file = ParquetFile::open(folder_ / "f", {{"y", ValueKind::kInteger}, {"x", ValueKind::kFloat}},
+                                      {.is_cancelled = [] { return true; }});
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  EXPECT_TRUE((*file)->start(0, 0, 1)) << "without the timestamps";
+  const Status started = (*file)->start(0);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::kTemporary);
 }
 
 // Only a column of words needs UTF-8, and says so.

@@ -1,4 +1,5 @@
-// An evaluation that isn't wanted any more ends soon: while the checkpoint is read, and while a batch is computed.
+// An evaluation that isn't wanted any more ends soon: while the checkpoint is read, and while a batch is computed. An
+// evaluation with other labels or columns than those of the training is refused.
 #include "workerd/evaluator/checkpoint_evaluation.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "chiefd/core/placement.h"
+#include "common/checkpoint/kept_csv.h"
 #include "engine/fake_engine.h"
 #include "tests/common/checkpoint/small_job.h"
 #include "tests/input/input_files.h"
@@ -50,23 +52,42 @@ class CheckpointEvaluationTest : public testing::Test {
     config_.train.epochs = 1;
     folder_.write("x.npy", input::npy("<f4", "(4, 2)", std::vector<float>(8, 1.0F)));
     folder_.write("y.npy", input::npy("<i8", "(4,)", std::vector<std::int64_t>(4, 2)));
+    std::filesystem::create_directory(folder_ / "job");
+    save(10, {});
+  }
+
+  void save(std::uint64_t step, const checkpoint::AddFiles& add_files) {
     const Result<Layout> layout = chiefd::place(describe_fake(kModel), Placement::kBalanced, 1);
     EXPECT_TRUE(layout) << layout.error().message;
-    std::filesystem::create_directory(folder_ / "job");
-    const Result<std::string> saved = checkpoint::save(files_, folder_ / "job", *layout, 1, 10);
+    const Result<std::string> saved =
+        checkpoint::save(files_, folder_ / "job", *layout, 1, step, 1, step, false, add_files);
     EXPECT_TRUE(saved) << saved.error().message;
     checkpoint_ = saved.value_or("");
   }
 
+  // Saves a checkpoint that keeps these labels and this header.
+  void save_with(std::uint64_t step, const checkpoint::KeptCsv& csv) {
+    save(step, [this, &csv](const std::string& attempt, checkpoint::Manifest& manifest) -> Status {
+      Result<checkpoint::FileEntry> entry = checkpoint::keep_columns(files_, attempt, checkpoint::encode_csv(csv));
+      if (!entry) return tl::unexpected(entry.error());
+      manifest.files.push_back(std::move(*entry));
+      return files_.sync_directory(attempt);
+    });
+  }
+
   std::unique_ptr<CheckpointEvaluation> make(bool is_endless) {
+    auto made = try_make(is_endless);
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? std::move(*made) : nullptr;
+  }
+
+  Result<std::unique_ptr<CheckpointEvaluation>> try_make(bool is_endless) {
     const EngineFactory engines = [this, is_endless](const JobConfig&, const std::vector<ColumnSpec>&, Arena&,
                                                      const EngineWorld&) -> Result<MadeEngine> {
       if (is_endless) return MadeEngine{std::make_unique<EndlessEngine>(aborts_), 0, 0};
       return MadeEngine{make_fake_engine(kModel), 0, 0};
     };
-    auto made = CheckpointEvaluation::make(JobId(1), config_, checkpoint_, engines, world_);
-    EXPECT_TRUE(made) << made.error().message;
-    return made ? std::move(*made) : nullptr;
+    return CheckpointEvaluation::make(JobId(1), config_, checkpoint_, engines, world_);
   }
 
   input::Folder folder_;
@@ -111,6 +132,35 @@ TEST_F(CheckpointEvaluationTest, BatchEndsWhenTheJobIsReleased) {
   ASSERT_FALSE(evaluated);
   EXPECT_EQ(evaluated.error().code, ErrorCode::kTemporary);
   EXPECT_EQ(aborts_, 1);
+}
+
+// The training files of the evaluator's host may be other ones than those of the workers.
+TEST_F(CheckpointEvaluationTest, OtherLabelsOrColumnsOfCsvFilesThanTheCheckpointKeepsAreRefused) {
+  config_.data.format = DataFormat::kCsv;
+  config_.data.files = "train.csv";
+  config_.evaluate.files = "test.csv";
+  config_.data.labels = config_.evaluate.labels = "";
+  folder_.write("train.csv", "a,b,kind\n1,2,dog\n3,4,cat\n5,6,bird\n");
+  folder_.write("test.csv", "a,b,kind\n7,8,dog\n");
+  save_with(20, {.labels = {"bird", "cat", "dog"}, .header = {"a", "b", "kind"}});
+  const auto evaluation = make(false);
+  ASSERT_NE(evaluation, nullptr);
+  const Result<Evaluated> evaluated = evaluation->run(checkpoint_, kNever, kNever);
+  ASSERT_TRUE(evaluated) << evaluated.error().message;
+  EXPECT_EQ(evaluated->loss, 7 + 2) << "the fake engine adds the first input and the label";
+  const auto expect_refused = [this](const std::string& what) {
+    const auto made = try_make(false);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, ErrorCode::kConfig);
+    EXPECT_EQ(made.error().message, checkpoint_ +
+                                        " was trained with other labels or columns than the csv files of the training "
+                                        "set have on this host: " +
+                                        what + ": restore the files");
+  };
+  save_with(30, {.labels = {"Bird", "cat", "dog"}, .header = {"a", "b", "kind"}});
+  expect_refused("label 0 was 'Bird' and is 'bird' now");
+  save_with(40, {.labels = {"bird", "cat", "dog"}, .header = {"b", "a", "kind"}});
+  expect_refused("the header's column 1 was 'b' and is 'a' now");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ class PreparedJobTest : public testing::Test {
   }
 
   std::unique_ptr<Engine> engine() {
-    auto engine = make_fake_engine(FakeModel{.variable_elements = {6}, .input_elements = 2, .classes = 3});
+    auto engine = make_fake_engine(FakeModel{.variable_elements = {6}, .input_elements = inputs_, .classes = 3});
     return fixed_ == 0 ? std::move(engine) : std::make_unique<FixedEngine>(std::move(engine), fixed_);
   }
 
@@ -104,6 +104,7 @@ class PreparedJobTest : public testing::Test {
   input::Folder folder_;
   JobConfig config_;
   std::uint64_t fixed_ = 0;  // the size of every batch; 0: any
+  std::uint64_t inputs_ = 2;
   asio::io_context loop_;
   const EngineWorld world_{
       .loop = loop_, .is_cancelled = [] { return false; }, .on_line = {}, .on_checkpoint = {}, .worker_count = {}};
@@ -172,6 +173,24 @@ TEST_F(PreparedJobTest, TestSetOfCsvFilesHasTheColumnsOfTheTrainingSet) {
   EXPECT_EQ(refused.error().code, ErrorCode::kData);
   EXPECT_THAT(refused.error().message,
               HasSubstr("test.csv:1: the header's column 1 is 'height', expected 'width' as in the training set"));
+}
+
+// The model takes flat records, so it can't tell images whose channels come last from those whose channels come first.
+TEST_F(PreparedJobTest, TestSetHasTheShapeOfTheTrainingSet) {
+  inputs_ = 24;
+  const std::vector<float> values(48);
+  folder_.write("x.npy", input::npy("<f4", "(2, 2, 4, 3)", values));
+  folder_.write("y.npy", input::npy<std::int64_t>("<i8", "(2,)", {0, 1}));
+  evaluate_records(2);
+  folder_.write("test-x.npy", input::npy("<f4", "(2, 2, 12)", values));
+  const auto prepared = prepare();
+  EXPECT_TRUE(prepared.has_value()) << prepared.error().message;
+  folder_.write("test-x.npy", input::npy("<f4", "(2, 3, 2, 4)", values));
+  const auto refused = prepare();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kData);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("test-x.npy: its records have the shape [3, 2, 4], expected [2, 4, 3] as in the training set"));
 }
 
 TEST_F(PreparedJobTest, SigmoidOfABuiltinModelTakesLabelsFrom0To1) {

@@ -1,10 +1,13 @@
 #include "workerd/evaluator/checkpoint_evaluation.h"
 
 #include <new>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "chiefd/core/placement.h"
 #include "common/checkpoint/cancellable_files.h"
+#include "common/checkpoint/kept_csv.h"
 #include "common/checkpoint/weights.h"
 #include "common/daemon/clock.h"
 #include "common/memory_plan.h"
@@ -20,27 +23,46 @@ using checkpoint::Weights;
 
 namespace {
 
-// Returns what the checkpoint keeps of the training set. The result is null if the job has no [data.columns] or no
-// [evaluate], or if the checkpoint keeps no such columns.
-Result<std::shared_ptr<const input::FittedColumns>> fitted_in(const std::string& path, const JobConfig& config,
-                                                              const std::function<bool()>& is_cancelled) {
-  if (config.data.columns.empty() || config.evaluate.files.empty()) return nullptr;
+// Returns what the checkpoint keeps of the training set. The result is empty if it keeps nothing, or if an evaluation
+// needs none of it.
+Result<std::vector<checkpoint::KeptColumn>> kept_in(const std::string& path, const JobConfig& config,
+                                                    const std::function<bool()>& is_cancelled) {
+  const bool may_keep = !config.data.columns.empty() || config.data.format == DataFormat::kCsv;
+  if (!may_keep || config.evaluate.files.empty()) return std::vector<checkpoint::KeptColumn>();
   checkpoint::DiskFiles disk;
   checkpoint::CancellableFiles files(disk, is_cancelled);
   const Result<checkpoint::OpenCheckpoint> open = checkpoint::open_checkpoint(files, path);
   if (!open) return tl::unexpected(open.error());
   const auto kept = checkpoint::kept_columns(files, *open);
   if (!kept.has_value()) return tl::unexpected(kept.error());
-  return input::fitted_from(config.data.columns, kept->value_or(std::vector<checkpoint::KeptColumn>()));
+  return kept->value_or(std::vector<checkpoint::KeptColumn>());
 }
 
-// With the training set.
-Result<std::unique_ptr<PreparedJob>> prepare_whole(JobId job, const JobConfig& config, const EngineFactory& make_engine,
-                                                   const EngineWorld& world) {
+// Without [data.columns] the training set gives the test set the numbers of its labels and the places of its columns.
+// So the training files of this host must have those with which the checkpoint was trained. The chief compares only the
+// files of a worker.
+Status check_csv(const std::vector<checkpoint::KeptColumn>& kept, const input::Dataset& training,
+                 const std::string& path) {
+  const std::optional<checkpoint::KeptCsv> csv = checkpoint::csv_of(kept);
+  if (!csv) return {};
+  const std::optional<std::string> what =
+      checkpoint::difference(*csv, {.labels = training.label_names(), .header = training.header()});
+  if (!what) return {};
+  return fail(ErrorCode::kConfig,
+              path + " was trained with other labels or columns than the csv files of the training set have on this " +
+                  "host: " + *what + ": restore the files");
+}
+
+// With the training set. `path` and `kept` are those of the checkpoint.
+Result<std::unique_ptr<PreparedJob>> prepare_whole(JobId job, const JobConfig& config, const std::string& path,
+                                                   const std::vector<checkpoint::KeptColumn>& kept,
+                                                   const EngineFactory& make_engine, const EngineWorld& world) {
   JobConfig unordered = config;
   unordered.data.bucket_by.clear();  // an evaluation reads a test set in its own order, so no lengths are needed
   Result<std::unique_ptr<PreparedJob>> prepared = prepare_job(job, unordered, make_engine, world, [](ErrorCode) {});
   if (!prepared) return tl::unexpected(prepared.error());
+  if (config.data.columns.empty())
+    if (Status ok = check_csv(kept, *(*prepared)->training, path); !ok) return tl::unexpected(ok.error());
   if (Status loaded = load_evaluation(**prepared); !loaded) return tl::unexpected(loaded.error());
   (*prepared)->training.reset();
   return prepared;
@@ -52,11 +74,15 @@ Result<std::unique_ptr<CheckpointEvaluation>> CheckpointEvaluation::make(JobId j
                                                                          const std::string& path,
                                                                          const EngineFactory& make_engine,
                                                                          const EngineWorld& world) {
-  Result<std::shared_ptr<const input::FittedColumns>> fitted = fitted_in(path, config, world.is_cancelled);
+  const Result<std::vector<checkpoint::KeptColumn>> kept = kept_in(path, config, world.is_cancelled);
+  if (!kept) return tl::unexpected(kept.error());
+  const bool may_fit = !config.data.columns.empty() && !config.evaluate.files.empty();
+  Result<std::shared_ptr<const input::FittedColumns>> fitted = nullptr;
+  if (may_fit) fitted = input::fitted_from(config.data.columns, *kept);
   if (!fitted) return tl::unexpected(fitted.error());
   Result<std::unique_ptr<PreparedJob>> prepared =
       *fitted != nullptr ? prepare_evaluation(job, config, std::move(*fitted), make_engine, world)
-                         : prepare_whole(job, config, make_engine, world);
+                         : prepare_whole(job, config, path, *kept, make_engine, world);
   if (!prepared) return tl::unexpected(prepared.error());
   Result<Layout> layout = chiefd::place((*prepared)->engine->describe(), Placement::kBalanced, 1);
   if (!layout) return tl::unexpected(layout.error());

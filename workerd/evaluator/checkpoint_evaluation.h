@@ -20,8 +20,9 @@ class CheckpointEvaluation {
  public:
   // Builds the model and reads the data once, as a worker does. `path` is the folder of a checkpoint of the job. The
   // vocabularies and means of columns are those that it keeps; if it keeps none, the training set is read too, and its
-  // memory is freed. The other arguments are those of prepare_job(), and `world` outlives the object. If
-  // world.is_cancelled() returns true, reading ends with kTemporary. Errors: those of prepare_job() and
+  // memory is freed. Csv files of the training set with other labels or columns than it keeps are an error, kConfig:
+  // this host has other files than the workers. The other arguments are those of prepare_job(), and `world` outlives
+  // the object. If world.is_cancelled() returns true, reading ends with kTemporary. Errors: those of prepare_job() and
   // load_evaluation(), and of reading the checkpoint (kNoInput if it is gone).
   static Result<std::unique_ptr<CheckpointEvaluation>> make(JobId job, const JobConfig& config, const std::string& path,
                                                             const EngineFactory& make_engine, const EngineWorld& world);

@@ -48,6 +48,9 @@ TEST(KeptCsv, AnotherOrderOfColumnsIsTheDifference) {
   const KeptCsv kept = with_header({"a", "b", "k"});
   EXPECT_EQ(difference(kept, kept), std::nullopt);
   EXPECT_EQ(difference(kept, with_header({"b", "a", "k"})), "the header's column 1 was 'a' and is 'b' now");
+  EXPECT_EQ(difference(kept, with_header({"a", "b", "kind"})), std::nullopt) << "the last column is the label";
+  EXPECT_EQ(difference(kept, with_header({"a", "b"})), "the header's column 3 was 'k', and there are only 2 now");
+  EXPECT_EQ(difference(kept, with_header({"a", "b", "c", "k"})), "the header's column 3 was 'k' and is 'c' now");
   EXPECT_EQ(difference(kept, with_header({})), std::nullopt) << "the header may be removed";
   EXPECT_EQ(difference(with_header({}), kept), std::nullopt) << "or added";
 }
