@@ -29,7 +29,8 @@ class EvaluationThread {
   void begin(EvaluationTicket ticket, EvaluateCheckpoint order);
   // Ends the evaluation after the batch that is being computed.
   void abandon() { wanted_ = 0; }
-  // Frees what the job takes. Call abandon() before, if an evaluation runs; its batch is cut short, too.
+  // Frees what the job takes. Call abandon() before, if an evaluation runs. A trainer's batch is cut short, too; other
+  // engines compute it to its end.
   void release();
 
   // Runs a task on the thread, between two evaluations.

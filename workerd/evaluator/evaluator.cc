@@ -140,7 +140,10 @@ void Evaluator::carry_out(const EvaluatorActions& actions) {
       log_.info("releases job " + job_name_);
       log_.set_job("");
       thread_.release();
-      release_.begin();
+      // Data ends soon when it is read, and a trainer's batch is cut short. Other engines compute their batch to its
+      // end.
+      release_.begin(thread_.is_reading() ? daemon::kReleasePatience
+                                          : std::max(daemon::kReleasePatience, longest_batch_));
     } else if (const auto* begin = std::get_if<BeginEvaluation>(&action)) {
       since_ = daemon::now();
       log_.set_job(job_name_);

@@ -69,8 +69,8 @@ Status check_options(const JobConfig& job, const std::vector<std::string>& sets)
 }
 
 // A trainer must know the columns of the data first, and a transformer its tokens. For other models the data is read as
-// the model wants it.
-// `kept` are the columns that the checkpoint keeps.
+// the model wants it. `kept` is the content of the checkpoint's columns.cbor: columns of [data.columns], or the labels
+// and the header of csv files.
 Result<std::unique_ptr<Subject>> make_subject(const JobConfig& job, const std::vector<checkpoint::KeptColumn>& kept,
                                               const EngineFactory& make_engine, const EngineWorld& world) {
   const bool has_trainer = !job.model.trainer.empty();

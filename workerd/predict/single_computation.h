@@ -1,4 +1,5 @@
-// Runs one computation of an engine at a time, and waits until it ends or is cancelled.
+// Runs one computation of an engine at a time, and waits until it ends or is cancelled. Only a trainer's computation is
+// cut short; Engine::abort() waits for the end of others.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
