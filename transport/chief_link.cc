@@ -82,6 +82,7 @@ void ChiefLink::welcomed(const Welcome& welcome) {
   open_ = true;
   said_away_ = false;
   said_refusal_.clear();
+  said_unread_.clear();
   pause_ = timeouts_.reconnect_first;
   heard_ = std::chrono::steady_clock::now();
   clock_.forget();
@@ -120,7 +121,7 @@ void ChiefLink::on_message(wire::ControlMessage message) {
 }
 
 void ChiefLink::on_dropped(const Error& why) {
-  if (std::exchange(said_unread_, why.message) != why.message) handlers_.on_unread(why);
+  if (said_unread_.size() < kMaxUnread && said_unread_.insert(why.message).second) handlers_.on_unread(why);
 }
 
 void ChiefLink::tell(wire::ControlMessage message) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/messages/session.h"
@@ -45,13 +46,14 @@ class ChiefLink final : private ControlHandler {
     std::function<void(const std::string& why)> on_away;
     // The link has dropped a message, because it was too big for any frame.
     std::function<void(const Error& why)> on_unsent;
-    // The link has dropped a message of the chief that it can't read. Called once while the reason stays the same,
-    // because the chief repeats its orders.
+    // The link has dropped a message of the chief that it can't read. Called once for each of the first kMaxUnread
+    // reasons since the task was registered, because the chief repeats its orders.
     std::function<void(const Error& why)> on_unread;
   };
 
   // How many reports may wait while no chief is connected. If there are more, the link drops the oldest.
   static constexpr std::size_t kMaxWaiting = 256;
+  static constexpr std::size_t kMaxUnread = 16;
   // While this many bytes are queued and unsent, the link sends no heartbeats and log lines.
   static constexpr std::size_t kMaxQueuedBytes = std::size_t{4} << 20;
   // The chief answers every heartbeat. If nothing has come from it for this many heartbeat timeouts, the link dials
@@ -126,8 +128,8 @@ class ChiefLink final : private ControlHandler {
   std::optional<std::chrono::steady_clock::time_point> opened_;
   bool open_ = false;
   bool said_away_ = false;
-  std::string said_refusal_;  // the last refusal that was logged since the task was registered
-  std::string said_unread_;   // why the last message that on_unread() told of was dropped
+  std::string said_refusal_;           // the last refusal that was logged since the task was registered
+  std::set<std::string> said_unread_;  // the reasons that on_unread() told since the task was registered
   std::deque<wire::ControlMessage> waiting_;
   ClockEstimate clock_;
   std::unique_ptr<ControlLink> connection_;

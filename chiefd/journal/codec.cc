@@ -1,3 +1,7 @@
+// The records are Cap'n Proto messages, because Cap'n Proto can add a field to an existing message, and because the
+// journal then shares the checks of the wire's codec. With a format of our own, each new field made another format that
+// every later version had to read. Small records grew most (a job's state from 16 to 56 bytes). Encoding a record takes
+// between 0.2 us less and 0.3 us more; the sync after it takes 4 ms.
 #include "chiefd/journal/codec.h"
 
 #include <string>

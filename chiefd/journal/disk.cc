@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -60,6 +61,35 @@ Status write_piece(int fd, const Piece& piece, const std::string& path) {
   return {};
 }
 
+// What becomes of the bytes of a file beyond the most that are wanted.
+enum class Excess { kFails, kIsCut };
+
+Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path, std::uint64_t most, Excess excess) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0 && errno == ENOENT) return std::nullopt;
+  if (fd.get() < 0) return failed("open", path);
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) return failed("look at", path);
+  if (!S_ISREG(about.st_mode))
+    return fail(ErrorCode::kConfig,
+                path + " isn't a regular file: move it away, or set chief.state_directory to another folder");
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  if (size > most && excess == Excess::kFails) return tl::unexpected(too_large_file(path, most));
+  std::vector<std::byte> bytes;
+  bytes.reserve(std::min(size, most));
+  std::array<std::byte, 65536> chunk;
+  while (true) {
+    const ssize_t got = ::read(fd.get(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read", path);
+    const std::uint64_t taken = std::min(static_cast<std::uint64_t>(got), most - bytes.size());
+    const bool is_cut = taken < static_cast<std::uint64_t>(got);
+    if (is_cut && excess == Excess::kFails) return tl::unexpected(too_large_file(path, most));
+    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(taken));
+    if (got == 0 || is_cut) return bytes;
+  }
+}
+
 Status sync_folder(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0) return failed("open", path);
@@ -89,28 +119,11 @@ class LocalDisk final : public JournalDisk {
   LocalDisk(std::string directory, Descriptor lock) : directory_(std::move(directory)), lock_(std::move(lock)) {}
 
   Result<std::optional<std::vector<std::byte>>> read(const std::string& name, std::uint64_t most) override {
-    const std::string path = path_of(name);
-    const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd.get() < 0 && errno == ENOENT) return std::nullopt;
-    if (fd.get() < 0) return failed("open", path);
-    struct stat about {};
-    if (::fstat(fd.get(), &about) != 0) return failed("look at", path);
-    if (!S_ISREG(about.st_mode))
-      return fail(ErrorCode::kConfig,
-                  path + " isn't a regular file: move it away, or set chief.state_directory to another folder");
-    const auto size = static_cast<std::uint64_t>(about.st_size);
-    if (size > most) return tl::unexpected(too_large_file(path, most));
-    std::vector<std::byte> bytes;
-    bytes.reserve(size);
-    std::array<std::byte, 65536> chunk;
-    while (true) {
-      const ssize_t got = ::read(fd.get(), chunk.data(), chunk.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failed("read", path);
-      if (got == 0) return bytes;
-      if (static_cast<std::uint64_t>(got) > most - bytes.size()) return tl::unexpected(too_large_file(path, most));
-      bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
-    }
+    return read_file(path_of(name), most, Excess::kFails);
+  }
+
+  Result<std::optional<std::vector<std::byte>>> read_first(const std::string& name, std::uint64_t most) override {
+    return read_file(path_of(name), most, Excess::kIsCut);
   }
 
   Status create(const std::string& name, std::span<const std::byte> bytes) override {

@@ -32,6 +32,8 @@ class JournalDisk {
   // The content of the file. None: there is no file of this name. Fails with kConfig if it has more than `most` bytes,
   // and takes no memory for them.
   virtual Result<std::optional<std::vector<std::byte>>> read(const std::string& name, std::uint64_t most) = 0;
+  // The same, but of a larger file it returns the first `most` bytes.
+  virtual Result<std::optional<std::vector<std::byte>>> read_first(const std::string& name, std::uint64_t most) = 0;
   // Creates a file with these bytes, in place of any file of this name. The name isn't durable yet.
   virtual Status create(const std::string& name, std::span<const std::byte> bytes) = 0;
   // Writes to a file that this object has created. The pieces may reach the disk in any order.

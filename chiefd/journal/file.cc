@@ -1,3 +1,11 @@
+// The file journal.mark beside the journal has the journal's id and its newest term. With it the chief notices that the
+// journal is missing, or that it is a copy from an earlier term. The chief can't notice a copy from the same term.
+//
+// If the journal is damaged, the chief doesn't start: a chief that used the readable part would give out terms, job
+// numbers and leases for a second time. With `chiefd --salvage` an operator can start it all the same. The chief then
+// skips the numbers that the lost records may have used, and gives the journal another id. So the tasks drop their job,
+// because some of the lost records may have been about it. To drop only the damaged record was rejected, because later
+// records depend on it.
 #include "chiefd/journal/file.h"
 
 #include <algorithm>
@@ -40,7 +48,7 @@ std::optional<std::string> harm_beside(const Found& found) {
 
 Result<Found> look(JournalDisk& disk) {
   Found found;
-  Result<MaybeBytes> mark = disk.read(kMark, kMaxMarkBytes);
+  Result<MaybeBytes> mark = disk.read_first(kMark, kMaxMarkBytes);
   if (!mark.has_value()) return tl::unexpected(mark.error());
   found.mark_bytes = std::move(*mark);
   if (found.mark_bytes) found.mark = decode_mark(*found.mark_bytes);
@@ -154,7 +162,7 @@ Result<JournalFile::Salvaged> JournalFile::salvage(std::unique_ptr<JournalDisk> 
     if (!*bytes) continue;
     for (int number = 1;; ++number) {
       const std::string aside = std::string(name) + ".damaged-" + std::to_string(number);
-      const Result<MaybeBytes> other = disk->read(aside, kMaxJournalBytes);
+      const Result<MaybeBytes> other = disk->read_first(aside, 1);
       if (!other.has_value()) return tl::unexpected(other.error());
       if (*other) continue;
       if (Status kept = disk->create(aside, **bytes); !kept) return tl::unexpected(kept.error());

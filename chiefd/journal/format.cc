@@ -1,3 +1,11 @@
+// A batch has one checksum, and not one for each record. After a crash any page of a write may be missing from the
+// disk. With a checksum for each record, a missing page in the middle, with good records behind it, looked like damage,
+// and the chief refused to start.
+//
+// Each batch is on the disk twice, as databases do with pages, for the case that the end of the file can't be read.
+// Then either a crash has interrupted a write, which does no harm, or bits have flipped in records that were
+// acknowledged. The copy tells these cases apart. A second file with the synced length would do so too, but it would
+// cost a second sync of 4 ms for each grant.
 #include "chiefd/journal/format.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// The limits of the parts of a journal. The chief refuses to write a part that is too long to be read back.
+// The limits of a journal and its parts. The chief refuses to write a record that is too long to be read back. Nothing
+// refuses to write a journal that is too long: the jobs that the chief remembers bound its state, and
+// JournalFile::rewrite_if_far_grown() bounds the journal by its state.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +30,8 @@ inline constexpr std::size_t kMaxOpenGrants = 1 << 20;
 // The longest file of a journal that a chief reads; it takes as much memory. A journal grows to five times the state
 // that it holds. So this is enough for 40 jobs with the longest description, and for any number of usual ones.
 inline constexpr std::uint64_t kMaxJournalBytes = std::uint64_t{16} << 30;
-// The longest mark that a chief reads. A mark has 32 bytes; one of another length is damaged, and is written again.
+// The most bytes of a mark that a chief reads. A mark has 32 bytes; one of another length is damaged, and is written
+// again.
 inline constexpr std::uint64_t kMaxMarkBytes = 4096;
 // The longest batch that fits into a copy.
 inline constexpr std::size_t kMaxCopiedBytes = (16 << 10) - 24;

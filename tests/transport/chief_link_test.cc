@@ -228,19 +228,37 @@ TEST_F(ChiefLinkTest, TemporaryRefusalIsDialledAgainAndAnyOtherEndsIt) {
   EXPECT_NE(refused_->message.find("another cluster"), std::string::npos);
 }
 
-TEST_F(ChiefLinkTest, MessageThatCannotBeReadIsToldOnceAndTheLinkGoesOn) {
+TEST_F(ChiefLinkTest, MessagesThatCannotBeReadAreToldOnceAndTheLinkGoesOn) {
   start_chief();
   link_.open();
   ASSERT_TRUE(until([&] { return link_.is_registered(); }));
-  JobConfig job;
-  job.evaluate.metric = "a\u202Eb";
-  EvaluateCheckpoint order;
-  order.config = std::make_shared<const JobConfig>(job);
-  for (int times = 0; times < 2; ++times) ASSERT_TRUE(chief_->link->send(order));  // the chief repeats its orders
-  ASSERT_TRUE(chief_->link->send(JobClosed{JobId(3)}));
-  ASSERT_TRUE(until([&] { return heard_.size() == 1; }));
-  ASSERT_EQ(unread_.size(), 1u);
-  EXPECT_NE(unread_.front().find("metric isn't printable"), std::string::npos) << unread_.front();
+  const auto send = [this](const std::string& metric) {
+    JobConfig job;
+    job.evaluate.metric = metric + "\u202E";
+    EvaluateCheckpoint order;
+    order.config = std::make_shared<const JobConfig>(job);
+    EXPECT_TRUE(chief_->link->send(order));
+  };
+  const auto go_on = [this] {
+    heard_.clear();
+    ASSERT_TRUE(chief_->link->send(JobClosed{JobId(3)}));
+    ASSERT_TRUE(until([&] { return heard_.size() == 1; }));
+  };
+  for (int times = 0; times < 3; ++times)  // the chief repeats its orders
+    for (const char* metric : {"one", "other"}) send(metric);
+  go_on();
+  ASSERT_EQ(unread_.size(), 2u);
+  EXPECT_NE(unread_.front().find("metric isn't printable: \"one"), std::string::npos) << unread_.front();
+  EXPECT_NE(unread_.back().find("metric isn't printable: \"other"), std::string::npos) << unread_.back();
+  for (int i = 0; i < 100; ++i) send("metric" + std::to_string(i));
+  go_on();
+  EXPECT_EQ(unread_.size(), ChiefLink::kMaxUnread);
+  const int before = welcomes_;
+  chief_->link.reset();
+  ASSERT_TRUE(until([&] { return welcomes_ > before; }));
+  send("one");
+  go_on();
+  EXPECT_EQ(unread_.size(), ChiefLink::kMaxUnread + 1) << "the task was registered again, perhaps with another chief";
 }
 
 TEST_F(ChiefLinkTest, RefusalThatEndsIsNotDialledAgainWhateverItsCode) {

@@ -217,6 +217,19 @@ TEST_F(JournalDamageTest, SalvageOfALostJournalBeginsBehindTheTermOfItsMark) {
   EXPECT_EQ(opened->state.journal, JournalId(88));
 }
 
+TEST_F(JournalDamageTest, LargeMarkOfAnotherProgramIsADamagedOne) {
+  live({{SubmittedRecord{JobId(1), "a", "text", 0}}});
+  platter_.put("journal.mark", Bytes(1 << 20, std::byte{'x'}));
+  JournalPlatter other = platter_.copied();
+  EXPECT_TRUE(is_all_there(other, "with a large mark"));
+  platter_.remove("journal");
+  EXPECT_FALSE(is_all_there(platter_, "with a large mark alone"));
+  const Result<JournalFile::Salvaged> salvaged = salvage(platter_);
+  ASSERT_TRUE(salvaged) << salvaged.error().message;
+  EXPECT_EQ(platter_.content("journal.mark.damaged-1")->size(), kMaxMarkBytes);
+  EXPECT_TRUE(open(platter_));
+}
+
 TEST_F(JournalDamageTest, PowerLossAmidSalvageLeavesDamageOrWhatWasSalvaged) {
   Random random(3, 4);
   live({{some_event(1)}});

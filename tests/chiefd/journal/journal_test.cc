@@ -202,23 +202,35 @@ TEST_F(JournalTest, ForeignFileIsNotOverwritten) {
   EXPECT_EQ(content().substr(0, 9), "something");
 }
 
-TEST_F(JournalTest, FilesThatNoChiefHasWrittenAreRefusedBeforeTheyFillTheMemory) {
+TEST_F(JournalTest, FileThatNoChiefHasWrittenIsRefusedBeforeItFillsTheMemory) {
+  {
+    JournalFile::Opened opened = open();
+    append(opened, TermRecord{JournalId(77), Term(1), Incarnation(5)});
+  }
+  const std::string ours = content();
+  const std::string large = directory_ + "/journal";
+  std::filesystem::resize_file(large, kMaxJournalBytes + 1);  // a hole, which takes no space
+  const Error error = open_error();
+  EXPECT_EQ(error.code, ErrorCode::kConfig);
+  EXPECT_NE(error.message.find(large + " has more than the " + std::to_string(kMaxJournalBytes) + " bytes"),
+            std::string::npos)
+      << error.message;
+  std::filesystem::resize_file(large, ours.size());
+  EXPECT_EQ(content(), ours) << "nothing was changed";
+}
+
+TEST_F(JournalTest, MarkThatNoChiefHasWrittenIsWrittenAgainBeforeItFillsTheMemory) {
   {
     JournalFile::Opened opened = open();
     append(opened, TermRecord{JournalId(77), Term(1), Incarnation(5)});  // makes the mark, too
   }
-  const std::string ours = content();
-  for (const auto& [name, most] : {std::pair("journal", kMaxJournalBytes), std::pair("journal.mark", kMaxMarkBytes)}) {
-    const std::string large = directory_ + "/" + name;
-    const std::uint64_t size = std::filesystem::file_size(large);
-    std::filesystem::resize_file(large, most + 1);  // a hole, which takes no space
-    const Error error = open_error();
-    EXPECT_EQ(error.code, ErrorCode::kConfig);
-    EXPECT_NE(error.message.find(large + " has more than the " + std::to_string(most) + " bytes"), std::string::npos)
-        << error.message;
-    std::filesystem::resize_file(large, size);
-  }
-  EXPECT_EQ(content(), ours) << "nothing was changed";
+  const std::string mark = directory_ + "/journal.mark";
+  const std::uint64_t size = std::filesystem::file_size(mark);
+  std::filesystem::resize_file(mark, kMaxJournalBytes);  // a hole, which takes no space
+  const JournalFile::Opened opened = open();
+  ASSERT_EQ(opened.told.size(), 1u);
+  EXPECT_NE(opened.told[0].find(mark + " was damaged"), std::string::npos) << opened.told[0];
+  EXPECT_EQ(std::filesystem::file_size(mark), size);
 }
 
 TEST_F(JournalTest, SecondChiefOnOneDirectoryIsRefused) {

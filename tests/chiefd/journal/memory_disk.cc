@@ -25,6 +25,14 @@ class MemoryJournalDisk final : public JournalDisk {
     if (file->second->size() > most) return tl::unexpected(too_large_file(path_of(name), most));
     return *file->second;
   }
+  Result<std::optional<std::vector<std::byte>>> read_first(const std::string& name, std::uint64_t most) override {
+    if (Status ok = platter_.check(Op::kRead, name); !ok) return tl::unexpected(ok.error());
+    const auto file = platter_.names_.find(name);
+    if (file == platter_.names_.end()) return std::nullopt;
+    std::vector<std::byte> bytes = *file->second;
+    if (bytes.size() > most) bytes.resize(most);
+    return bytes;
+  }
   Status create(const std::string& name, std::span<const std::byte> bytes) override {
     if (Status ok = platter_.check(Op::kCreate, name); !ok) return ok;
     const bool is_cut = platter_.goes_dark();
