@@ -1,3 +1,5 @@
+// With a limit on the number of clients alone, 255 idle clients locked the operator out. A limit for each address was
+// rejected, because all operators behind a NAT have the same address.
 #include "chiefd/client_admission.h"
 
 #include <array>

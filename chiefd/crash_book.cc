@@ -1,3 +1,7 @@
+// Bytes of a job, such as its checkpoint's files, may crash the chief. A mark in the journal before each piece of work
+// was rejected: a chief that is killed in the middle of a long piece of work, as in a restart by an operator, would
+// look like a crash. Instead the handler of a crash adds the number of the job for which its thread works. It adds
+// nothing if a process sent the signal, as systemd's watchdog does.
 #include "chiefd/crash_book.h"
 
 #include <fcntl.h>

@@ -1,3 +1,9 @@
+// A folder may be on a network file system that hangs, and the chief's loop must still hear heartbeats. One thread for
+// all folders did the work of one job after the other, so a file with a very large header or a file system that hung
+// delayed every later job. Now the work of a job that has ended is abandoned between two operations on files. Only the
+// export of the best checkpoint goes on, until another job waits for the folder: that job exports the best checkpoint
+// anew. A thread in an operation that the kernel doesn't end can't be ended either: the next job in the same folder
+// waits for it. The chief refuses more work on folders when 16 such threads are left.
 #include "chiefd/folder_keeper.h"
 
 #include <asio/executor_work_guard.hpp>

@@ -1,3 +1,7 @@
+// The journal has the best checkpoints and the count for evaluate.stop_after by the job's number. With the journal
+// alone, a job that was submitted again forgot them, let retention remove its best checkpoint, and exported a worse one
+// over best.safetensors. The checkpoints' manifests were rejected as the place, because an evaluation ends after the
+// commit.
 #include "chiefd/kept_evaluations.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The chief alone builds this text, and all other programs only read or print it, so that the names come from one
+// place.
 #include "chiefd/status_json.h"
 
 #include <cinttypes>

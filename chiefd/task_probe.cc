@@ -1,3 +1,11 @@
+// The chief counts a task as dead only if nobody listens at its address and the chief doesn't hear it any more. The
+// refusal alone proves nothing, because people write the addresses by hand, and NAT may change them on the way.
+//
+// The chief also probes the holder of a place when another process says hello for this place. Otherwise the last
+// process to say hello would get the place, and one forged or mistaken hello would end a living daemon for good. The
+// answer names the incarnation that lives at the address, so a new process that lives there gets the place at once.
+// While the chief probes, it tells the new process to retry. To keep its connection open would save one pause of 50 ms,
+// but would need a bound on the number of such connections.
 #include "chiefd/task_probe.h"
 
 #include <asio/post.hpp>

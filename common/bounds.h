@@ -1,6 +1,10 @@
 // All bounds on the messages that a peer may send. transport/wire checks them. A decoder refuses a message that exceeds
 // a bound. An encoder refuses to write such a message, except that it truncates free text (errors, log lines). So no
 // peer decides how much memory or time its messages cost (I27). The bounds on frames are in transport/wire/frame.h.
+//
+// A sender truncates long text itself, so our own daemons never lose a connection because of it. The codec also
+// replaces characters that can't be printed. Log lines are made printable once more when they are written, because they
+// may quote files.
 #pragma once
 
 #include <chrono>
@@ -17,7 +21,7 @@ inline constexpr std::size_t kMaxTextBytes = 4096;  // a name, an address, a pat
 // the text of a refusal, which may list many problems of a file
 inline constexpr std::size_t kMaxProblemsBytes = 16 * 1024;
 inline constexpr std::size_t kMaxJobTomlBytes = 256 * 1024;
-inline constexpr std::size_t kMaxKeptColumnsBytes = 8 * 1024 * 1024;  // what a checkpoint keeps of [data.columns]
+inline constexpr std::size_t kMaxKeptColumnsBytes = 8 * 1024 * 1024;  // columns.cbor of a checkpoint (kept_columns.h)
 inline constexpr std::size_t kMaxJsonBytes = 64 * 1024 * 1024;        // an answer of the chief
 
 // --- Lists, in entries.

@@ -1,3 +1,8 @@
+// When the chief places the shards of a generation, it decides for how many workers the ps tasks reserve memory: the
+// workers in the cluster file and, if the file allows unlisted workers, 16 more, or fewer if a ps has too little
+// memory. One more worker that wants to join is refused, and the reason says how much memory the ps would need. A check
+// for the connected workers alone let the ps tasks allocate more for later ones, until the kernel killed them. A check
+// for every worker that may ever come would refuse jobs for workers that never come.
 #include "common/memory_plan.h"
 
 #include <algorithm>

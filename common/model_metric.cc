@@ -1,3 +1,5 @@
+// In training, the chief shows the mean of the workers' values and doesn't merge their accumulators: an accumulator of
+// AUC takes 16 KiB, and heartbeats should be small. Evaluations merge accumulators.
 #include "common/model_metric.h"
 
 #include <algorithm>

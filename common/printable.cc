@@ -1,3 +1,7 @@
+// On the wire and in the status, an error stays one line in which a newline is shown as `\n`, because a text from a
+// stranger must not begin a line of its own in a log or event. Only a program that shows the text to a person unfolds
+// it: the verbs, and the chief's own log. A field with a list of lines was considered. It would have gone through six
+// messages and the journal for the same picture.
 #include "common/printable.h"
 
 #include <algorithm>

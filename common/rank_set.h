@@ -1,5 +1,9 @@
 // A set of ranks as bits, for example the workers of a synchronous step. It needs no allocated memory. Ranks have a
 // meaning only in a version of the roster, so keep that version beside the set.
+//
+// Commits and the shards' reports have such a set, of at most 128 bytes, instead of a list of members. By intersecting
+// the reports, the pacer finds the workers whose pushes are staged on every shard. A shard gets the list of members
+// only when it is created, when the roster changes, and when it connects to the pacer again.
 #pragma once
 
 #include <array>

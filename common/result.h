@@ -42,6 +42,10 @@ inline constexpr bool kIsTruthful<std::optional<T>> = true;
 // `if (result)` asks whether the operation succeeded. It doesn't compile for a Result<bool> or a
 // Result<std::optional<T>>, because readers would take it for a test of the value. Write result.has_value() and *result
 // for these.
+//
+// Without this, `if (is_own_address(a))` looked right, but it was true for every address that could be resolved. A lint
+// check would have to know the types of all conditions. A function with a name, such as ok(), would have to be called
+// in a thousand places that are correct.
 template <typename T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:

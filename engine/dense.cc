@@ -26,6 +26,19 @@ at::Tensor matrix(const float* values, std::int64_t rows, std::int64_t columns) 
 // With few rows MKL is slower because it first packs the whole weight. MKL's d_weight is also slow if its result
 // doesn't begin on a cache line, and gradients in the flat array often don't. oneDNN (mkldnn::_linear_pointwise) was no
 // faster than MKL here.
+//
+// With these kernels, a step took half of the time of libtorch's autograd for the net 784-100-10, and a third for
+// 784-4096-4096-10 (tools/bench/step_bench). MKL stays for all other layers.
+//
+// If an input is mostly zeros (in MNIST's images four fifths of the pixels are 0), the gradient of the weight is
+// computed column by column: each column of the input gives one row of the gradient. The kernel compares 8 or 16
+// columns at once with 0 to find the rows in which a column isn't 0, and the sum over these rows stays in registers.
+// Row by row, it would load and store a row of the gradient for each value that isn't 0. The forward product works row
+// by row.
+//
+// Streaming stores for the gradients of weights were tried. A step of the engine took 0.94 of the time, but then the
+// shard read the gradients from memory instead of from the cache: 1.05 times as many steps over TCP, 0.97 times over
+// shared memory.
 bool few_rows_forward(const DenseShape& shape) {
   return shape.rows <= 12;
 }

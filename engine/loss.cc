@@ -1,3 +1,7 @@
+// With model.class_weights, the sum of the weighted losses is divided by the number of records. PyTorch's
+// CrossEntropyLoss divides by the sum of the records' weights. Then a batch with rare classes would count as much as
+// one with frequent classes, and the mean over parts, workers and batches would depend on how the records are
+// distributed over them. Programs and trainers compute what their PyTorch loss says.
 #include "engine/loss.h"
 
 #include <algorithm>

@@ -68,6 +68,10 @@ class Mlp final : public Computation {
   }
 
   // Finding the nonzero inputs takes a tenth of a step.
+  // This needs no parameters, so the worker calls it for the next batch while it waits for the shards. With it the net
+  // 784-100-10 made 1.15 times as many steps over shared memory with one worker, and 1.1 times as many over TCP. With
+  // two workers on two cores the gain was 1.0 to 1.1, because the shard could have used the core. The step says that
+  // its batch is the prepared one, since a batch may be dropped and another one may come at the same place in memory.
   void prepare(const Batch& batch) override {
     const Records records = records_of(batch, spec_);
     if (!check(records)) return;
@@ -187,7 +191,10 @@ class Mlp final : public Computation {
   }
 
   // Needs `gradient` of layer l. Computes the gradients of the layer's bias and weight, and `gradient` of layer l - 1.
-  // A weight may be overwritten as soon as its gradient is announced.
+  // In async the shard answers each bucket at once, and the answer overwrites the bucket's parameters while this
+  // function still computes other gradients. So the gradient of a layer's input comes before that of its weight, or
+  // both are computed in the same blocks. The simulator checks the rule (I10), and a test overwrites each parameter
+  // with NaN as soon as it is announced.
   void backward(const Records& records, std::size_t l) {
     Layer& layer = layers_[l];
     const DenseShape shape = shape_of(records, layer);

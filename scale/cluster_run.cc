@@ -1,3 +1,5 @@
+// The simulator in tests/sim couldn't be used for this: it checks laws after each event, has random latencies and no
+// bandwidth, and computes with real values.
 #include "scale/cluster_run.h"
 
 #include <algorithm>

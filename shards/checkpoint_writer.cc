@@ -1,3 +1,6 @@
+// A shard's file has the layout of the copy in memory: its header is padded to a whole page, and its arrays follow each
+// other as in the copy. So the writer writes it from the copy, past the page cache. This takes half as much CPU time
+// from the training as a write through a buffer.
 #include "shards/checkpoint_writer.h"
 
 #include <time.h>

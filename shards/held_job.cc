@@ -1,3 +1,6 @@
+// A ps keeps only the newest order to restore. If it is restoring for an older order, it abandons that restore at its
+// next piece, so it never holds the memory of two generations. A ps that was lost twice in a minute got three such
+// orders in a row.
 #include "shards/held_job.h"
 
 #include <algorithm>

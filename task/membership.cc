@@ -1,3 +1,8 @@
+// A task that is told to end asks the chief for leave, and waits at most Timeouts::leave (a ps: Timeouts::leave_ps,
+// because it may wait for a checkpoint). While its work makes progress, it waits as long again. It ends at once if no
+// chief is connected, or if it is told a second time. Its end doesn't count for job.max_restarts, even without the
+// chief's permission: otherwise an operator who restarts daemons would use up the restarts that are meant for crashes.
+// The chief itself ends without asking, because its journal has everything that must not be lost.
 #include "task/membership.h"
 
 #include <unistd.h>

@@ -1,6 +1,9 @@
 // main() of all test programs. ctest learns from the exit code alone that a test was skipped: 77 means that no test
 // failed and some were skipped. For each skipped test, a line says its name and the reason. tools/check/skips reads
 // these lines.
+//
+// With a regular expression over the output (SKIP_REGULAR_EXPRESSION), a program in which one test fails and another is
+// skipped would count as skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

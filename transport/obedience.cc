@@ -1,3 +1,6 @@
+// A copy of a journal's folder may start a second chief, so the term and the journal's id alone don't say which chief
+// to obey. The alternative was to bind a journal to its inode or its host. Then a journal that was restored from a
+// backup would be refused too.
 #include "transport/obedience.h"
 
 #include "common/mutant.h"

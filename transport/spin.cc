@@ -1,3 +1,8 @@
+// Polling saves both ends the wake-up, which a step needs twice. A push of 4 KB over the loopback takes 15 us instead
+// of 65 us, and 15 us of the ps's CPU time instead of 28 us. The limit of 60 us for TCP was measured: with 100 us the
+// small net in async with one worker made 1.10 times as many steps, but in sync with two workers 0.96 times, because
+// three threads shared two cores; with 60 us it made 1.00 times as many. Between hosts most waits are longer, and then
+// a thread sleeps.
 #include "transport/spin.h"
 
 #include <sched.h>

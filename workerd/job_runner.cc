@@ -129,6 +129,11 @@ JobRunner::JobRunner(RunnerWorld world, PreparedJob& prepared, OpenJob job)
     parameters_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
     gradients_.push_back(std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched));
   }
+  // With a second array of gradients, a trainer sets the next step's array to 0 while the worker sends this step's
+  // array. It takes 4 more bytes for each parameter. Only the core knows when a push is acknowledged, so compute()
+  // swaps the arrays when a step begins, and tells the trainer which one is free. With train.pipeline = 1 both arrays
+  // are in use, and with train.accumulate the sum has an array of its own, so there the trainer clears the array at the
+  // begin of the step. NumPy and JAX scripts overwrite gradients, so they need no zeros.
   if (core_.buffers() == 1 && prepared_.config.train.accumulate == 1 && prepared_.engine->clears_gradients_ahead())
     spare_gradients_ = std::make_unique<Memory>(prepared.arena, bytes, Paging::kTouched);
   if (prepared_.config.train.accumulate > 1) parts_.emplace(job_.layout, prepared_.config.train.batch_size);

@@ -1,3 +1,5 @@
+// The result of an evaluation has this hash. It shows whether two runs have the same parameters without sending them.
+// One test compares the hashes: a synchronous cluster must compute exactly the same as one process.
 #include "workerd/parameters_hash.h"
 
 #define XXH_INLINE_ALL

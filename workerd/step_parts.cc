@@ -1,3 +1,6 @@
+// With train.accumulate = N, a worker's batch of a step has N times train.batch_size records. Leases, blocks of steps
+// and the ledger count such batches (TrainSection::step_records()), so nothing outside of the worker knows about the
+// parts. If a part had a push of its own, the ps would have to know which pushes belong together.
 #include "workerd/step_parts.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// protozero has only headers and is in Debian. With libprotobuf, the chief would need a runtime library and copies of
+// TensorFlow's .proto files, although it writes only five fields. A test compares the bytes with those that the Python
+// package tensorboard writes.
+//
+// After a rollback the chief writes a SessionLog START record for the step after the checkpoint. TensorBoard then hides
+// the values of that step and of later steps, in this file and in earlier ones; those of the checkpoint's own step stay
+// visible. Each new file begins with such a record too. The files are in the checkpoint folder, so a job's curves stay
+// with its parameters if somebody moves or copies this folder.
 #include "chiefd/curves/tensorboard_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// The page draws its curves as SVG without a library. Pushing values to the page (server-sent events) would use one
+// connection per reader, and the endpoint serves only four connections at a time. The page inserts all texts from the
+// cluster as text, never as HTML.
 #include "chiefd/status_page/status_page.h"
 
 #include <algorithm>

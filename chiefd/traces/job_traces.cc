@@ -1,3 +1,6 @@
+// The chief writes the file, and not the tasks: only the chief needs to see the folder of the event files, and somebody
+// has to put the events of all tasks on one time axis. A client that follows a job hears of the job's end only when the
+// trace is written, because `disttrain up` ends the chief at that moment. It waits at most 4 seconds longer.
 #include "chiefd/traces/job_traces.h"
 
 #include <algorithm>

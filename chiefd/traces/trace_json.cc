@@ -1,3 +1,6 @@
+// The file is JSON and not Perfetto's protobuf, because chrome://tracing and simple scripts read it too. An arrow needs
+// no number on the wire: a push frame has the worker's incarnation, the shard and a sequence, and answers say which
+// frame they acknowledge. In sync the update of a frame is the sum of its bucket and step.
 #include "chiefd/traces/trace_json.h"
 
 #include <algorithm>

@@ -24,6 +24,11 @@ inline std::int64_t wall_nanoseconds() {
 
 // Time since this host booted, including the time it was suspended. Nobody can set this clock, and all processes see
 // the same value.
+//
+// Events in the chief's journal have this time beside the wall clock, because losses count for job.max_restarts only
+// within a window of time. With the wall clock alone, all losses would seem new after somebody sets the clock back. The
+// kernel's boot id would also show whether the host has rebooted since, but systemd hides it from the chief
+// (ProcSubset=pid).
 inline std::int64_t uptime_nanoseconds() {
   timespec time{};
   clock_gettime(CLOCK_BOOTTIME, &time);

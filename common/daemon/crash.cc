@@ -130,6 +130,10 @@ void add_headline(CrashText& text, int signal, const siginfo_t& info) {
 
 // Returns the stack frames, one per line. They go through a file, because glibc can't write them to memory without
 // allocating.
+//
+// glibc's backtrace() finds the frames. Debian 12 has no separate package of libbacktrace, and libraries that read
+// debug information (DWARF) allocate memory. The programs export the names of our own functions for it
+// (disttrain_program in tools/cmake/Disttrain.cmake).
 std::string_view stack_frames() {
   void* addresses[kMostFrames];
   const int count = ::backtrace(addresses, kMostFrames);

@@ -1,3 +1,5 @@
+// Without this limit, systemd would kill the daemon after 90 s and call it failed. An end with running threads is as
+// safe as a crash, because the files on disk are complete at any moment.
 #include "common/daemon/end_deadline.h"
 
 #include <cstdlib>

@@ -1,3 +1,8 @@
+// C++ reports exhaustion as std::bad_alloc and std::system_error. Most code doesn't catch these, because it may be in
+// the middle of a change when one is thrown. So the exception reaches the program's terminate handler, which ends the
+// process with exit code 75 and one sentence. The command line catches both, because it must stop the daemons that it
+// started. A daemon catches std::bad_alloc in a few places that need much memory, such as reading a data set. It then
+// reports an error of the job and goes on.
 #include "common/daemon/exhaustion.h"
 
 #include <pthread.h>

@@ -1,3 +1,8 @@
+// What a job does with files waits for no other job's files. On a ps, a job's checkpoints have a thread of their own,
+// and so have its event files and each of its traces at the chief. When such a thread still hangs after its job, only
+// that thread stays behind, up to 16 of a kind. The threads of a ps's shards are the same for all jobs. So if one of
+// them hangs in a file of a job that is over, the ps ends its process with exit code 75, as a worker does, and is
+// started again.
 #include "common/daemon/release_deadline.h"
 
 #include <algorithm>

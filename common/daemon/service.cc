@@ -86,6 +86,8 @@ void tell_status(const std::string& text) {
   notify("STATUS=" + one_line(text));
 }
 
+// Since version 254, systemd itself can lengthen the pauses between restarts (RestartSteps=), but Debian 12 has version
+// 252.
 Status try_patiently(const std::function<Status()>& what, int tries) {
   Duration pause = milliseconds(200);
   for (int tried = 1;; ++tried, pause *= 2) {

@@ -62,7 +62,9 @@ enum class PushOutcome : std::uint8_t {
   kLate,       // sync: dropped, because its step was committed without it, or because it was made for an older roster
   kDuplicate,  // the shard has taken this frame before
   kFinished,   // not applied, because the job has done all its steps
-  kVetoed,     // sync: a value at another shard or worker wasn't finite, so the whole step was skipped
+  // sync: a value at another shard or worker wasn't finite, so the whole step was skipped. With kSkipped for all, the
+  // alert NonFiniteLoss would name every worker.
+  kVetoed,
 };
 
 // Shard -> worker: one bucket of parameters. The payload is its words, all of one version.

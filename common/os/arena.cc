@@ -44,6 +44,9 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
 // some of the memory may be untouched. Kernels usually give files in memory no huge pages by themselves
 // (/sys/kernel/mm/transparent_hugepage/shmem_enabled), but since Linux 6.1 they do so on this demand. It collapses only
 // a huge page that has a page.
+//
+// With pages of 4 KiB, a shard read gradients that a worker lends at 17 GB/s instead of 30, and applied 64 MiB of them
+// in 7.0 ms instead of 4.8. The call takes about 2 ms per MiB, once at the start of a job.
 bool collapse(std::byte* memory, std::uint64_t bytes) {
 #ifndef MADV_COLLAPSE
   constexpr int MADV_COLLAPSE = 25;  // of the kernel's headers; the C library of Debian 12 doesn't have it

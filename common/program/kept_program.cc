@@ -1,3 +1,10 @@
+// The file is in each checkpoint and not once in the job's folder, so that a checkpoint that is copied elsewhere is
+// whole. For a model that is mostly frozen, each checkpoint takes the disk space of the frozen part. The chief writes
+// the file. It opens the package when the job begins and keeps it open, because an export replaces a package by
+// renaming. So the package must be at its path on the chief's host, too; otherwise the job runs with a warning, and an
+// export has only the trained variables. A worker doesn't send the frozen values: they may be gigabytes, and no
+// parameter passes through the chief. State of other dtypes travels as float32, and an export rounds it back. So
+// `num_batches_tracked` is exact up to 2^24.
 #include "common/program/kept_program.h"
 
 #include <map>

@@ -1,3 +1,6 @@
+// A thread copies its events into memory that it has allocated before, and sends them to the chief when the last step
+// is done. So recording adds neither messages nor allocations to the steps that it measures. If the memory is full, the
+// later events are dropped and not the earlier ones: a trace of some whole steps is of more use than pieces of all.
 #include "common/trace/recorder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A plugin is never unloaded, because its state belongs to the process.
 #include "engine/pjrt/plugin.h"
 
 #include <dlfcn.h>

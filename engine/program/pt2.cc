@@ -1,3 +1,5 @@
+// This file loads the compiled libraries itself. PyTorch's AOTIModelPackageLoader would compile when a library is
+// missing, and workerd never compiles.
 #include "engine/program/pt2.h"
 
 #include <c10/core/InferenceMode.h>

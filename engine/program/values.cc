@@ -1,3 +1,5 @@
+// The sidecar has a limit for each integer column that may be an index. Without this check an index out of range would
+// end the process inside compiled code.
 #include "engine/program/values.h"
 
 #include <algorithm>

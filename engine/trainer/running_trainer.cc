@@ -1,3 +1,4 @@
+// The process descriptor shows a trainer's end, and not the socket: a forked child may keep the socket open.
 #include "engine/trainer/running_trainer.h"
 
 #include <fcntl.h>

@@ -1,3 +1,9 @@
+// A script that left its loop by `break` ends with exit code 0. Under torchrun and Horovod such a script has done its
+// work. Here it can't end the job in this way: the workers leave their loops in different steps, and the records of the
+// epoch would be left. So the first such end fails the job, and the error names the keys that end a job. To count such
+// ends and to fail at the second one was considered, but the next trainer may train for hours before it comes to the
+// same place. A SIGTERM, after which some scripts end with exit code 0, comes to a trainer only if somebody sends it to
+// this process: the units of the workers have KillMode=mixed.
 #include "engine/trainer/trainer_engine.h"
 
 #include <algorithm>

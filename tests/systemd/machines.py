@@ -2,6 +2,9 @@
 debootstrap makes the root once, in tools/setup's cache. A machine's changes are in its own folder and vanish with it.
 
 Machines need root, systemd-nspawn, debootstrap and overlayfs.
+
+A container runs in a process namespace that ends with the test. If only nspawn is killed, its container goes on
+running. If the first process of the namespace is killed, the kernel kills all processes in it.
 """
 import json
 import os

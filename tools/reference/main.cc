@@ -1,5 +1,9 @@
 // disttrain_reference: prints the verbs and options of each program, and all keys of cluster.toml and job.toml, as
 // JSON.
+//
+// The options and keys of the manual pages and of bash's completion come from this program, so none can be missing from
+// a page. The rest of a page is written by hand. A hidden verb that prints the tables was rejected, because every
+// installed program would have it.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>

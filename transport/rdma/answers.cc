@@ -1,3 +1,7 @@
+// A shard changes its parameters as soon as send() has returned, but the device reads later. So an answer is copied
+// once, into a registered buffer of 4 MiB for each connection. If the buffer is full, the payload goes in its frame.
+// The other plan was to freeze buckets until the device has sent them. Then an update would wait for the slowest
+// worker.
 #include "transport/rdma/answers.h"
 
 #include <cstring>

@@ -1,3 +1,9 @@
+// `auto` never fails for want of RDMA. A host without devices makes no rdma_cm channel at all, and a failed dial by
+// RDMA becomes one by TCP. The minute without RDMA begins for the whole process if memory can't be registered. It
+// begins for one host in two cases. In the first, a connection breaks because the network doesn't acknowledge packets,
+// before it has moved a payload: some networks drop large packets only, so the next dial would succeed and fail again.
+// In the second, the host answers a dial by TCP but not the one by RDMA before: it may have no device, and each dial
+// would wait for half of its time. In this minute the process refuses RDMA connections of others, too.
 #include "transport/rdma/avoidance.h"
 
 namespace disttrain::transport {

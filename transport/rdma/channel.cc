@@ -1,3 +1,20 @@
+// Only the receiver of a push knows where its payload belongs, so it reads the gradients out of the worker's memory
+// (RDMA READ) into the landing that it has chosen. A worker offers its array of parameters with each request, so the
+// shard writes an answer to its place (RDMA WRITE) and sends the answer's frame behind it. A reliable queue pair keeps
+// this order, so no WRITE with immediate is needed. Everything else goes by SEND, through 32 slots of 8 KiB in each
+// direction.
+//
+// close() destroys the queue pair before it returns. After that the device neither writes a late READ into a landing
+// nor accepts a WRITE of the peer, so both ends may use their memory again. The price: the last messages of such an end
+// may be lost. An end that has shared no memory and reads none, such as a ps that refuses a channel, first waits up to
+// a second until its last frames have arrived.
+//
+// A connection reads one payload, and then takes the next frame. With the default of 4 frames, a worker with several
+// shards has several READs under way. Reading ahead would need several frames in the stream.
+//
+// A connection waits for its completion channel. A loop that asks a device all the time would need a core for each
+// shard. Only messages (IBV_SEND_SOLICITED) and the payloads that it reads wake it; it sees that its own messages have
+// been sent when it sends the next ones.
 #include "transport/rdma/channel.h"
 
 #include <algorithm>

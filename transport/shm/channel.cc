@@ -1,3 +1,13 @@
+// A push names the place of its gradients in memory that the worker shares, and the shard sums or applies them from
+// there. Parameters go the other way: the shard copies each bucket into the worker's array while the bucket is in its
+// cache. So of the four copies of a step over TCP one is left, and sync needs no memory for staged pushes.
+//
+// The other plan was that workers copy buckets out of the shard's memory, under a lock with a sequence number for each
+// bucket. In sync a late worker would find another step's values there, so the shard would have to keep copies. And a
+// worker would read from another core's cache, while the shard has the bucket in its own.
+//
+// For models above 8 MiB, the shard writes answers past the caches (common/stream_copy.h), because the worker reads
+// them much later.
 #include "transport/shm/channel.h"
 
 #include <fcntl.h>

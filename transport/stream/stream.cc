@@ -1,3 +1,8 @@
+// To send or receive a frame, a stream allocates no memory. It reuses what each frame needs: the decoded push, the
+// queues (common/fifo.h), and the memory of Asio's operations. Two tests count the allocations in the threads of a real
+// ps and a real worker; for this they replace operator new. A frame needs no extra turn of the event loop either: the
+// stream calls on_sent() only if the sender of a frame asks for it. A worker doesn't ask, because it changes the
+// gradients of a push only after the shard's answer.
 #include "transport/stream/stream.h"
 
 #include <array>

@@ -206,6 +206,13 @@ class Columns {
 }  // namespace
 
 // Whether the files have what columns of tokens and bytes take, and the model takes these.
+//
+// A column of the kind "bytes" is a column of tokens whose tokens are the bytes of a value. With `length` it has a
+// fixed shape, which programs and the transformer need. With `limit` a trainer gets Python's `bytes`, for example a
+// file that it decodes itself. These values are never cut, because a cut file is of no use, and the memory of a batch
+// grows with them: 256 files of up to 16 MiB would otherwise reserve 4 GiB in each batch that is read ahead. One of the
+// two keys is required. A default for `limit` would be too small for files or, for Parquet, too large: its footers
+// don't say how long values are, so a row group counts with `limit` bytes for each record.
 static void check_sources_of_sequences(const JobConfig& job, Reading& reading) {
   const DataSection& data = job.data;
   const bool has_texts = data.format != DataFormat::kLibsvm && data.format != DataFormat::kImages;

@@ -1,3 +1,6 @@
+// The command line applies --set, makes paths absolute, and sends the job's file to the chief as TOML text. The chief
+// reads the text with the same reader, so both report the same problems. The ps tasks and workers get the values that
+// the chief has read, as a message (JobConfig in transport/wire/protocol.capnp).
 #include "common/config/reader/job_text.h"
 
 #include <vector>

@@ -1,3 +1,4 @@
+// toml++'s own limit (TOML_MAX_NESTED_VALUES) counts only arrays and inline tables, and not the parts of dotted keys.
 #include "common/config/reader/toml_bounds.h"
 
 namespace disttrain::config {

@@ -1,3 +1,6 @@
+// libsystemd's sd_journal_sendv() waits without limit for a journal that has no room, so a journald that hangs would
+// hold the loops of a daemon. A signal handler may not call it either, because it allocates memory. An entry that finds
+// no room goes to stderr, without fields.
 #include "common/daemon/log/journal_socket.h"
 
 #include <sys/socket.h>

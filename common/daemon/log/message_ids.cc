@@ -1,3 +1,5 @@
+// The ids could also be computed as a hash of the kind, but then nobody could find the kind of an id by searching the
+// source.
 #include "common/daemon/log/message_ids.h"
 
 #include <algorithm>

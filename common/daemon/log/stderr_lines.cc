@@ -1,3 +1,5 @@
+// A pipe holds 64 KiB. A line waits for room for at most 1 s, and a line that finds none is dropped and counted: the
+// chief and systemd's journal have the lines anyway. spdlog can't do this.
 #include "common/daemon/log/stderr_lines.h"
 
 #include "common/counted.h"

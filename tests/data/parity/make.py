@@ -11,6 +11,12 @@ Run it in the environment that `tools/setup` installs, with the wheel safetensor
     expected.json              for each case the keys of job.toml, and the values after the last step
 
 Each case is a loop as PyTorch's users write it. Only lamb and ftrl aren't in PyTorch; their formulas are below.
+
+PyTorch and the cluster agree within 1e-5 for each parameter and statistic after up to 12 steps. The numbers are in the
+tree, so CI compares them without PyTorch for Python. With train.accumulate each part of a step moves batch norm's
+statistics, as each batch does in PyTorch's loop. PyTorch's AveragedModel begins as the parameters after the first step,
+ours as the initial parameters, as timm's ModelEma does. So this script updates PyTorch's average once before the first
+step.
 """
 
 import copy

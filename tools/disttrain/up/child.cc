@@ -63,7 +63,8 @@ void prepare(Exec& exec, Role role, const std::filesystem::path& program, const 
     if (std::strncmp(*variable, "LISTEN_", 7) != 0) exec.environment.emplace_back(*variable);
   exec.environment.emplace_back("LISTEN_FDS=1");
   // Lets a worker use huge pages, unless the user has set this variable. When a process is killed, the kernel closes
-  // its sockets only after it has freed the memory, and it frees huge pages faster. So the chief notices the death of a
+  // its sockets only after it has freed the memory, and it frees huge pages faster. For 170 MB in small pages this took
+  // 41 ms (median; 100 ms at worst), and in huge pages 15 ms (32 ms at worst). So the chief notices the death of a
   // worker with libtorch in less than half the time.
   if ((role == Role::kWorker || role == Role::kEvaluator) && std::getenv("GLIBC_TUNABLES") == nullptr)
     exec.environment.emplace_back("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");

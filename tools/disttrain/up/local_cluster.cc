@@ -1,3 +1,7 @@
+// `up` itself binds free ports for its daemons, writes the addresses into the cluster.toml that it generates, and
+// passes the sockets to the daemons as systemd does (LISTEN_FDS). The alternative was port 0 in the file, so that each
+// daemon chooses its port. With passed sockets no port is chosen twice, every verb finds the addresses in the file, and
+// operators can use systemd's socket activation.
 #include "tools/disttrain/up/local_cluster.h"
 
 #include <unistd.h>

@@ -1,3 +1,8 @@
+// A job of `up` says how many workers the chief must wait for: all that `up` starts. Without this number the chief
+// begins soon after the first worker has joined, because it can't know whether anybody will start another one. When 64
+// workers loaded libtorch on few cores, the first of them trained alone, and in sync the result depended on which
+// worker was first. job.min_workers would make the chief wait too, but it would also pause the job later, whenever a
+// worker is lost.
 #include "tools/disttrain/up/own_cluster.h"
 
 #include <algorithm>
