@@ -205,7 +205,7 @@ class PartBuilder {
                           : ""));
     }
     if (value) {
-      // As a float32 it would be infinite. It is no class, which is below 2^53.
+      // This number would be infinite as a float32. It can't be a class either, because classes are below 2^53.
       if (std::abs(*value) > std::numeric_limits<float>::max())
         return bad(line, "the label " + shown_text(field) + " is too large for float32: scale the labels");
       if (takes_probabilities_ && !is_probability(*value)) return bad(line, wrong_probability_in_csv(field));

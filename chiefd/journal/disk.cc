@@ -61,7 +61,7 @@ Status write_piece(int fd, const Piece& piece, const std::string& path) {
   return {};
 }
 
-// What becomes of the bytes of a file beyond the most that are wanted.
+// kFails: a file with more than `most` bytes is an error. kIsCut: read_file() returns its first `most` bytes.
 enum class Excess { kFails, kIsCut };
 
 Result<std::optional<std::vector<std::byte>>> read_file(const std::string& path, std::uint64_t most, Excess excess) {

@@ -1,9 +1,9 @@
-// What a checkpoint keeps of csv files without [data.columns]: their labels, if these are words, and their header. The
-// numbers of the labels follow from all words of the training set, and the header is all that tells the columns apart.
-// So a job mustn't go on from a checkpoint with other ones.
+// A checkpoint keeps the labels of csv files without [data.columns], if the labels are words, and their header. The
+// numbers of the labels follow from all words of the training set, and only the header tells the columns apart. So a
+// job mustn't go on from a checkpoint with other labels or another header.
 //
-// They are in the file columns.cbor (kept_columns.h), as two columns with the empty name. No column of job.toml has
-// this name.
+// The file columns.cbor (kept_columns.h) holds the labels and the header as two columns with the empty name. No column
+// of job.toml has this name.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,7 @@
-// What a job does with files waits for no other job's files. On a ps, a job's checkpoints have a thread of their own,
-// and so have its event files and each of its traces at the chief. When such a thread still hangs after its job, only
-// that thread stays behind, up to 16 of a kind. The threads of a ps's shards are the same for all jobs. So if one of
-// them hangs in a file of a job that is over, the ps ends its process with exit code 75, as a worker does, and is
-// started again.
+// No job waits for the files of another job. On a ps, each job has its own thread for checkpoints. At the chief, each
+// job has its own threads for event files and for each trace. If such a thread still hangs after its job, only that
+// thread stays behind, up to 16 of a kind. But all jobs share the threads of a ps's shards. If one of these hangs in a
+// file of a job that is over, the ps ends its process with exit code 75, as a worker does, and is started again.
 #include "common/daemon/release_deadline.h"
 
 #include <algorithm>

@@ -30,7 +30,8 @@ namespace disttrain::input {
 // A file's footer, decoded. Several objects may share it.
 using ParquetFooter = std::shared_ptr<parquet::FileMetaData>;
 
-// What a reader of a file shares with others, and what it is told. The pointers may be null, and must outlive it.
+// The options of a reader, and the objects that it shares with other readers. A pointer may be null. The objects must
+// outlive the reader.
 struct ParquetReading {
   ReadCounts counts = {};
   ParquetFooter footer = nullptr;           // the file's; null: it is read

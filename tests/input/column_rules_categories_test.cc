@@ -1,4 +1,4 @@
-// What becomes of a value in a column of categories.
+// The values that a column of categories takes, and the errors of all others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

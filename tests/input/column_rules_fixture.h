@@ -72,8 +72,8 @@ class ColumnRules : public testing::TestWithParam<DataFormat> {
     return source;
   }
 
-  // What the records give. An error is the same with and without memory, except that one found later can't name the
-  // line.
+  // Returns the values of the records, or their error. The error is the same in memory and streamed, except that a
+  // check of all records can't name the line.
   Given read(const ColumnSection& section, const std::vector<Record>& records) {
     std::vector<ColumnSection> columns = {section};
     write_records(format(), folder_ / "file", records);

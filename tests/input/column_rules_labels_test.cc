@@ -1,4 +1,4 @@
-// What becomes of a value in a column of labels.
+// The values that a column of labels takes, and the errors of all others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -161,7 +161,7 @@ TEST_P(ColumnRules, IgnoredLabelsReachPrograms) {
       EXPECT_THAT(labels, ElementsAre(2, ignored));
       model.columns[1].ignored = 7;
       EXPECT_FALSE(fits(**dataset, model, ModelSection(), source));
-      // As a 1 among zeros it would have no place.
+      // A one-hot row has no element for an ignored label.
       const ColumnSpec one_hot{.name = "labels", .dtype = DType::kFloat32, .shape = {3}, .ignored = ignored};
       model.columns[1] = one_hot;
       EXPECT_FALSE(fits(**dataset, model, ModelSection(), source));

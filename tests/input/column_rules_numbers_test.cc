@@ -1,4 +1,4 @@
-// What becomes of a value in a column of numbers.
+// The values that a column of numbers takes, and the errors of all others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
